@@ -92,6 +92,10 @@ type Deleter interface {
 	// Delete removes the file at p if g holds; otherwise ErrPrecondition.
 	// A missing file is ErrNotFound. Directories are refused.
 	Delete(ctx context.Context, p Path, g Guard) error
+	// Unlink removes the entry at p and keeps its data, with the errors of
+	// Delete. It is for a file that has a second entry with the same chunks,
+	// because a move was cut short: Delete would take the data from both.
+	Unlink(ctx context.Context, p Path, g Guard) error
 }
 
 // Filer is everything together.

@@ -33,12 +33,13 @@ const (
 	OpPatch     Op = "patch"
 	OpMove      Op = "move"
 	OpDelete    Op = "delete"
+	OpUnlink    Op = "unlink"
 )
 
 // Writes reports whether the call changes what the filer stores.
 func (o Op) Writes() bool {
 	switch o {
-	case OpChunk, OpCommit, OpAbort, OpPut, OpUpdate, OpPatch, OpMove, OpDelete:
+	case OpChunk, OpCommit, OpAbort, OpPut, OpUpdate, OpPatch, OpMove, OpDelete, OpUnlink:
 		return true
 	}
 	return false

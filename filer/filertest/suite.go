@@ -63,6 +63,7 @@ func Suite(t *testing.T, open func(t *testing.T) Env) {
 		{"Delete", testDelete},
 		{"DeleteGuards", testDeleteGuards},
 		{"DeleteDirectory", testDeleteDirectory},
+		{"Unlink", testUnlink},
 		{"Subscribe", testSubscribe},
 		{"SubscribeLive", testSubscribeLive},
 		{"Clock", testClock},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
@@ -175,6 +176,31 @@ func testDeleteDirectory(t *testing.T, s *suite) {
 		require.True(t, s.stat("d").IsDir)
 		same(t, []byte("x"), s.content("d/f"))
 	}
+}
+
+// testUnlink: of two entries with the same chunks one goes and the other can
+// still be read.
+func testUnlink(t *testing.T, s *suite) {
+	s.is(s.Filer.Unlink(s.ctx, s.path("none"), filer.Guard{}), fault.Stale, filer.ErrNotFound)
+	want := noise(3, filer.InlineLimit+1)
+	f, other := s.put("f", want), s.put("g", []byte("other"))
+	pb := proto.CloneOf(f.PB)
+	pb.Name = "g"
+	twin, err := s.Filer.Update(s.ctx, filer.Update{Base: filer.NewEntry(s.Root, pb)})
+	require.NoError(t, err)
+	require.Equal(t, f.Identity(), twin.Identity())
+
+	s.is(s.Filer.Unlink(s.ctx, s.path("f"), filer.Guard{Identity: other.Identity()}), fault.Stale, filer.ErrPrecondition)
+	s.is(s.Filer.Unlink(s.ctx, s.path("f"), filer.Guard{NotModifiedAfter: f.Mtime.Add(-time.Hour)}), fault.Stale, filer.ErrPrecondition)
+	s.stat("f")
+	require.NoError(t, s.Filer.Unlink(s.ctx, s.path("f"), filer.Guard{Identity: f.Identity()}))
+	s.absent("f")
+	same(t, want, s.content("g"))
+	s.is(s.Filer.Unlink(s.ctx, s.path("f"), filer.Guard{}), fault.Stale, filer.ErrNotFound)
+
+	s.put("d/f", []byte("x"))
+	require.Error(t, s.Filer.Unlink(s.ctx, s.path("d"), filer.Guard{}))
+	same(t, []byte("x"), s.content("d/f"))
 }
 
 func testSubscribe(t *testing.T, s *suite) {

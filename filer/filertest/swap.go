@@ -138,25 +138,33 @@ func (s *store) transaction(p filer.Path, id string, apply func() error) error {
 
 // Delete implements filer.Deleter.
 func (f *Filer) Delete(ctx context.Context, p filer.Path, g filer.Guard) error {
-	return f.do(ctx, Call{Op: OpDelete, Path: p}, func() error {
-		f.s.mu.Lock()
-		defer f.s.mu.Unlock()
-		cur := f.s.find(p)
-		if cur == nil {
-			return missing("delete", p)
-		}
-		e := entry(p.Dir(), cur)
-		switch {
-		case e.IsDir:
-			return fault.New(fault.Unsupported, "delete "+p.String()+": it is a directory")
-		case g.Identity != "" && g.Identity != e.Identity():
-			return fault.Wrap(fault.Stale, "delete "+p.String()+": not the file that was planned", filer.ErrPrecondition)
-		case !g.NotModifiedAfter.IsZero() && e.Mtime.After(g.NotModifiedAfter):
-			return fault.Wrap(fault.Stale, "delete "+p.String()+": modified since", filer.ErrPrecondition)
-		}
-		f.s.drop(p, freeChunks)
-		return nil
-	})
+	return f.do(ctx, Call{Op: OpDelete, Path: p}, func() error { return f.s.remove("delete", p, g, freeChunks) })
+}
+
+// Unlink implements filer.Deleter.
+func (f *Filer) Unlink(ctx context.Context, p filer.Path, g filer.Guard) error {
+	return f.do(ctx, Call{Op: OpUnlink, Path: p}, func() error { return f.s.remove("unlink", p, g, keepChunks) })
+}
+
+func (s *store) remove(doing string, p filer.Path, g filer.Guard, fate chunkFate) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	doing += " " + p.String()
+	cur := s.find(p)
+	if cur == nil {
+		return missing(doing, p)
+	}
+	e := entry(p.Dir(), cur)
+	switch {
+	case e.IsDir:
+		return fault.New(fault.Unsupported, doing+": it is a directory")
+	case g.Identity != "" && g.Identity != e.Identity():
+		return fault.Wrap(fault.Stale, doing+": not the file that was planned", filer.ErrPrecondition)
+	case !g.NotModifiedAfter.IsZero() && e.Mtime.After(g.NotModifiedAfter):
+		return fault.Wrap(fault.Stale, doing+": modified since", filer.ErrPrecondition)
+	}
+	s.drop(p, fate)
+	return nil
 }
 
 // Probe implements filer.Filer.
