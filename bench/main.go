@@ -1,0 +1,48 @@
+// Bench runs side-by-side benchmarks and prints a line for each; see package
+// harness for its form, and docs/benchmarks.md for the last full run.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/seaice/seaice/bench/harness"
+)
+
+// benches are all comparisons in the order in which they run. A new one is a
+// file with a function that returns it, and a line here.
+func benches() []harness.Bench {
+	return nil
+}
+
+// children are the works that run in processes of their own.
+var children = harness.Children{}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	children.Main(ctx)
+
+	names := flag.String("run", "", "benches to run, separated by commas; empty is all")
+	list := flag.Bool("list", false, "list the benches and do not run them")
+	flag.Parse()
+	chosen, err := harness.Select(benches(), *names)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	if *list {
+		for _, b := range chosen {
+			fmt.Println(b.Name)
+		}
+		return
+	}
+	if err := harness.RunAll(ctx, os.Stdout, chosen); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
