@@ -36,6 +36,9 @@ type Entry struct {
 
 // NewEntry makes an Entry of what the filer sent for a name in dir.
 func NewEntry(dir Path, pb *filer_pb.Entry) *Entry {
+	// Done once here: the accessors of file ids fill them in on first use, and
+	// an entry is shared between goroutines.
+	filer_pb.AfterEntryDeserialization(pb.GetChunks())
 	e := &Entry{Path: dir.Join(pb.GetName()), IsDir: pb.GetIsDirectory(), Extended: pb.GetExtended(), PB: pb}
 	a := pb.GetAttributes()
 	if s := a.GetMtime(); s > 0 {
