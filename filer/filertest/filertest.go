@@ -30,7 +30,9 @@ const (
 type Options struct {
 	// Clock is the time of the world. The default starts at Epoch.
 	Clock *clock.Virtual
-	// Skew is how far the filer's clock is ahead of Clock.
+	// Skew is how far the filer's clock is ahead of Clock. What is written through
+	// a handle carries the times of Clock, as with the real client; what the
+	// fixtures write, and directories, the filer's.
 	Skew time.Duration
 	// ChunkSize is the length in bytes of an upload's chunks and of a stream's
 	// windows. The default is 4 MiB.

@@ -24,9 +24,9 @@ import (
 func (f *Filer) PutFile(p filer.Path, content []byte) *filer.Entry {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
-	pb := f.s.fresh(p, filer.CreateOptions{})
+	pb := f.s.fresh(p, filer.CreateOptions{}, f.s.now())
 	pb.Attributes.FileSize = uint64(len(content))
-	if f.s.inline(len(content)) {
+	if len(content) <= filer.InlineLimit {
 		pb.Content = bytes.Clone(content)
 	} else {
 		pb.Chunks = f.s.keepAll(content)
@@ -124,7 +124,7 @@ func (f *Filer) PutRemote(p filer.Path, size int64, content []byte) *filer.Entry
 		size = int64(len(content))
 		f.s.remotes.set(string(p), bytes.Clone(content))
 	}
-	mtime := f.s.mtime(p)
+	mtime := f.s.mtime(p, f.s.now())
 	pb := &filer_pb.Entry{
 		Attributes:  f.s.attributes(mtime, octetStream),
 		RemoteEntry: &filer_pb.RemoteEntry{StorageName: "remote", RemoteMtime: mtime / int64(time.Second), RemoteSize: size},

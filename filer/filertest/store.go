@@ -177,18 +177,13 @@ func (s *store) keep(data []byte, offset, modified int64) *filer_pb.FileChunk {
 
 // keepAll stores data in chunks.
 func (s *store) keepAll(data []byte) []*filer_pb.FileChunk {
+	modified := s.now().UnixNano()
 	var out []*filer_pb.FileChunk
 	for at := 0; at < len(data); at += s.opts.ChunkSize {
 		part := data[at:min(at+s.opts.ChunkSize, len(data))]
-		out = append(out, s.keep(part, int64(at), s.now().UnixNano()))
+		out = append(out, s.keep(part, int64(at), modified))
 	}
 	return out
-}
-
-// inline reports whether content of n bytes goes into the entry. On a cluster
-// that encrypts its volumes the entry would hold it in the clear.
-func (s *store) inline(n int) bool {
-	return n <= filer.InlineLimit && (n == 0 || !s.opts.Capabilities.Cipher)
 }
 
 func (s *store) nextStamp() int64 {
@@ -196,10 +191,11 @@ func (s *store) nextStamp() int64 {
 	return s.stamp
 }
 
-// mtime is the modification time in nanoseconds of a file written at p now: the
-// clock's, unless a file of that very time is or was there.
-func (s *store) mtime(p filer.Path) int64 {
-	now := s.now().UnixNano()
+// mtime is the modification time in nanoseconds of a file written at p by a
+// writer whose clock shows at: that, unless a file of that very time is or was
+// there.
+func (s *store) mtime(p filer.Path, at time.Time) int64 {
+	now := at.UnixNano()
 	last, _ := s.gone.get(string(p))
 	if old := s.find(p); old != nil {
 		last = max(last, mtimeNs(old))

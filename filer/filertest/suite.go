@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,6 +22,11 @@ type Env struct {
 	// Other is a directory in another bucket; tests of moves across buckets are
 	// skipped without it.
 	Other filer.Path
+	// Skew is how far the filer's clock is ahead of the client's.
+	Skew time.Duration
+	// Twin makes a second entry at `to` with the chunks of e, as a move that was
+	// cut short leaves it. Without it that part of Unlink is not tested.
+	Twin func(t *testing.T, e *filer.Entry, to filer.Path)
 	// SkipSubscribe leaves out the change feed.
 	SkipSubscribe bool
 }
@@ -50,8 +56,10 @@ func Suite(t *testing.T, open func(t *testing.T) Env) {
 		{"List", testList},
 		{"ListNames", testListNames},
 		{"ListPages", testListPages},
+		{"WalkTree", testWalkTree},
 		{"Update", testUpdate},
 		{"UpdateContent", testUpdateContent},
+		{"UpdateData", testUpdateData},
 		{"UpdateDirectory", testUpdateDirectory},
 		{"UpdateRace", testUpdateRace},
 		{"Patch", testPatch},

@@ -160,7 +160,7 @@ func testStat(t *testing.T, s *suite) {
 	require.EqualValues(t, 3, e.Size)
 	require.False(t, e.IsDir)
 	for name, at := range map[string]time.Time{"mtime": e.Mtime, "newest": e.Newest} {
-		require.WithinDuration(t, before, at, time.Minute, name)
+		require.WithinDuration(t, before, at.Add(s.Skew), time.Minute, name)
 	}
 	require.False(t, e.Newest.Before(e.Mtime))
 	d := s.stat("dir")
@@ -283,7 +283,7 @@ func testClock(t *testing.T, s *suite) {
 	b, err := s.Filer.Clock(s.ctx)
 	require.NoError(t, err)
 	require.False(t, b.Before(a))
-	require.WithinDuration(t, b, e.Newest, time.Minute)
+	require.WithinDuration(t, b, e.Newest.Add(s.Skew), time.Minute)
 }
 
 func testProbe(t *testing.T, s *suite) {
@@ -296,5 +296,22 @@ func testProbe(t *testing.T, s *suite) {
 	require.Equal(t, c, again)
 	for _, n := range s.names(filer.ListOptions{}) {
 		require.True(t, s.stat(n).IsDir, "probe leaves no file behind: %s", n)
+	}
+}
+
+func testWalkTree(t *testing.T, s *suite) {
+	for _, n := range []string{"b/2", "b/1/x", "a", "b-", "c/d/e/f", "skip/x"} {
+		s.put(n, nil)
+	}
+	var got []string
+	for e, err := range filer.WalkTree(s.ctx, s.Filer, s.Root, filer.WalkOptions{
+		SkipDir: func(e *filer.Entry) bool { return e.Path.Name() == "skip" },
+	}) {
+		require.NoError(t, err)
+		got = append(got, e.Path.Rel(s.Root))
+	}
+	require.Equal(t, []string{"a", "b", "b/1", "b/1/x", "b/2", "b-", "c", "c/d", "c/d/e", "c/d/e/f", "skip"}, got)
+	for _, err := range filer.WalkTree(s.ctx, s.Filer, s.path("none"), filer.WalkOptions{}) {
+		require.Fail(t, "a tree that does not exist is empty", "%v", err)
 	}
 }

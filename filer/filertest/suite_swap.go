@@ -77,6 +77,32 @@ func testUpdateContent(t *testing.T, s *suite) {
 	same(t, []byte("s"), s.content("f"))
 }
 
+// testUpdateData: an update writes the whole entry, so it must not bring back
+// data that was replaced since, even if the attributes are the same.
+func testUpdateData(t *testing.T, s *suite) {
+	ext := map[string][]byte{"k": []byte("v")}
+	o := filer.CreateOptions{Replace: true, Extended: ext}
+	_, err := s.Filer.Put(s.ctx, s.path("f"), noise(1, filer.InlineLimit+1), o)
+	require.NoError(t, err)
+	base := s.stat("f")
+	want := noise(2, filer.InlineLimit+1)
+	_, err = s.Filer.Put(s.ctx, s.path("f"), want, o)
+	require.NoError(t, err)
+	_, err = s.Filer.Update(s.ctx, filer.Update{Base: base, Expect: filer.Expectation(base), Set: map[string][]byte{"k": []byte("w")}})
+	s.is(err, fault.Stale, filer.ErrPrecondition)
+	same(t, want, s.content("f"))
+
+	old := s.put("plain", []byte("1"))
+	_, err = s.Filer.Put(s.ctx, s.path("plain"), []byte("2"), filer.CreateOptions{Replace: true})
+	require.NoError(t, err)
+	_, err = s.Filer.Update(s.ctx, filer.Update{Base: old, Set: map[string][]byte{"k": []byte("w")}})
+	s.is(err, fault.Stale, filer.ErrPrecondition)
+	same(t, []byte("2"), s.content("plain"))
+	now := s.stat("plain")
+	_, err = s.Filer.Update(s.ctx, filer.Update{Base: now, Set: map[string][]byte{"k": []byte("w")}})
+	require.NoError(t, err, "with nothing to expect the entry as a whole is")
+}
+
 // testUpdateDirectory: table records are directories.
 func testUpdateDirectory(t *testing.T, s *suite) {
 	s.put("rec/data/f", nil)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
@@ -17,9 +18,13 @@ import (
 // replayWindow is how long the filer remembers the outcome of a request id.
 const replayWindow = 2 * time.Minute
 
-// Update implements filer.Swapper. A filer that does not know conditional
-// updates ignores what is expected and overwrites.
+// Update implements filer.Swapper. Beside what is expected it asserts that the
+// data is the base's; with nothing to expect, the whole entry. A filer that does
+// not know conditions ignores them and overwrites.
 func (f *Filer) Update(ctx context.Context, u filer.Update) (*filer.Entry, error) {
+	if u.Base == nil {
+		return nil, fault.New(fault.Halt, "update without a base entry")
+	}
 	p := u.Base.Path
 	base := proto.CloneOf(u.Base.PB)
 	expect, set := copyMap(u.Expect), copyMap(u.Set)
@@ -34,21 +39,15 @@ func (f *Filer) Update(ctx context.Context, u filer.Update) (*filer.Entry, error
 			return missing("update", p)
 		}
 		if s.opts.Capabilities.ConditionalUpdate {
-			for k, want := range expect {
-				if !bytes.Equal(cur.GetExtended()[k], want) {
-					return fault.Wrap(fault.Stale, fmt.Sprintf("update %s: attribute %q", p, k), filer.ErrPrecondition)
-				}
+			if err := expected(p, cur, base, expect); err != nil {
+				return err
 			}
 		}
 		for k, v := range set {
 			setAttr(base, k, v)
 		}
 		if content != nil {
-			base.Content, base.Chunks = content, nil
-			if base.Attributes == nil {
-				base.Attributes = &filer_pb.FuseAttributes{}
-			}
-			base.Attributes.FileSize = uint64(len(content))
+			s.setContent(base, content)
 		}
 		if err := s.put(p, base); err != nil {
 			return err
@@ -57,6 +56,33 @@ func (f *Filer) Update(ctx context.Context, u filer.Update) (*filer.Entry, error
 		return nil
 	})
 	return e, err
+}
+
+// expected compares what is there with what an update of base expects.
+func expected(p filer.Path, cur, base *filer_pb.Entry, expect map[string][]byte) error {
+	for k, want := range expect {
+		if !bytes.Equal(cur.GetExtended()[k], want) {
+			return fault.Wrap(fault.Stale, fmt.Sprintf("update %s: attribute %q", p, k), filer.ErrPrecondition)
+		}
+	}
+	ids := func(pb *filer_pb.Entry) []string {
+		return slices.Sorted(slices.Values(filer_pb.FileIdsString(pb.GetChunks())))
+	}
+	if !slices.Equal(ids(cur), ids(base)) || len(expect) == 0 && !proto.Equal(cur, base) {
+		return fault.Wrap(fault.Stale, "update "+p.String(), filer.ErrPrecondition)
+	}
+	return nil
+}
+
+// setContent gives pb other content and a later time.
+func (s *store) setContent(pb *filer_pb.Entry, content []byte) {
+	if pb.Attributes == nil {
+		pb.Attributes = &filer_pb.FuseAttributes{}
+	}
+	mtime := max(s.clk.Now().UnixNano(), mtimeNs(pb)+1)
+	pb.Attributes.Mtime, pb.Attributes.MtimeNs = mtime/int64(time.Second), int32(mtime%int64(time.Second))
+	pb.Attributes.FileSize, pb.Attributes.Md5 = uint64(len(content)), nil
+	pb.Content, pb.Chunks = content, nil
 }
 
 // Patch implements filer.Swapper.
@@ -125,14 +151,15 @@ func (s *store) transaction(p filer.Path, id string, apply func() error) error {
 	if !s.opts.Capabilities.Transactions {
 		return fault.New(fault.Unsupported, fmt.Sprintf("transaction on %s: the filer has none", p))
 	}
+	if id == "" {
+		return fault.New(fault.Halt, fmt.Sprintf("transaction on %s: no request id", p))
+	}
 	k := id + "\x00" + string(p)
-	if r, ok := s.replays.get(k); ok && id != "" && !s.clk.Now().After(r.expires) {
+	if r, ok := s.replays.get(k); ok && !s.clk.Now().After(r.expires) {
 		return r.err
 	}
 	err := apply()
-	if id != "" {
-		s.replays.set(k, replay{err: err, expires: s.clk.Now().Add(replayWindow)})
-	}
+	s.replays.set(k, replay{err: err, expires: s.clk.Now().Add(replayWindow)})
 	return err
 }
 

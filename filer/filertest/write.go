@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
 
@@ -30,7 +31,7 @@ func (f *Filer) Create(ctx context.Context, p filer.Path, o filer.CreateOptions)
 
 // Put implements filer.Writer.
 func (f *Filer) Put(ctx context.Context, p filer.Path, content []byte, o filer.CreateOptions) (*filer.Entry, error) {
-	if !f.s.inline(len(content)) {
+	if len(content) > filer.InlineLimit {
 		u := newUpload(ctx, f, p, o)
 		if _, err := u.Write(content); err != nil {
 			u.Abort(ctx)
@@ -46,7 +47,7 @@ func (f *Filer) Put(ctx context.Context, p filer.Path, content []byte, o filer.C
 	err := f.do(ctx, Call{Op: OpPut, Path: p}, func() error {
 		f.s.mu.Lock()
 		defer f.s.mu.Unlock()
-		pb := f.s.fresh(p, o)
+		pb := f.s.fresh(p, o, f.s.clk.Now())
 		pb.Content = bytes.Clone(content)
 		pb.Attributes.FileSize = uint64(len(content))
 		var err error
@@ -56,13 +57,14 @@ func (f *Filer) Put(ctx context.Context, p filer.Path, content []byte, o filer.C
 	return e, err
 }
 
-// fresh is a new file's entry without data.
-func (s *store) fresh(p filer.Path, o filer.CreateOptions) *filer_pb.Entry {
+// fresh is the entry, without data, of a new file of a writer whose clock shows
+// at.
+func (s *store) fresh(p filer.Path, o filer.CreateOptions, at time.Time) *filer_pb.Entry {
 	mime := o.Mime
 	if mime == "" {
 		mime = octetStream
 	}
-	pb := &filer_pb.Entry{Name: p.Name(), Attributes: s.attributes(s.mtime(p), mime), Extended: maps.Clone(o.Extended)}
+	pb := &filer_pb.Entry{Name: p.Name(), Attributes: s.attributes(s.mtime(p, at), mime), Extended: maps.Clone(o.Extended)}
 	for k, v := range pb.Extended {
 		pb.Extended[k] = bytes.Clone(v)
 	}
@@ -94,7 +96,6 @@ type upload struct {
 	// settled: the entry exists, may exist, or the upload was dropped. The
 	// chunks are not this upload's to free any more.
 	settled bool
-	done    *filer.Entry
 }
 
 func newUpload(ctx context.Context, f *Filer, p filer.Path, o filer.CreateOptions) *upload {
@@ -128,7 +129,7 @@ func (u *upload) flush() {
 	u.err = u.f.do(u.ctx, Call{Op: OpChunk, Path: u.p, Part: u.part}, func() error {
 		u.f.s.mu.Lock()
 		defer u.f.s.mu.Unlock()
-		u.chunks = append(u.chunks, u.f.s.keep(u.buf, u.size, u.f.s.now().UnixNano()))
+		u.chunks = append(u.chunks, u.f.s.keep(u.buf, u.size, u.f.s.clk.Now().UnixNano()))
 		return nil
 	})
 	u.part++
@@ -141,9 +142,6 @@ func (u *upload) flush() {
 func (u *upload) Commit(ctx context.Context) (*filer.Entry, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.done != nil {
-		return u.done, nil
-	}
 	if u.settled {
 		return nil, u.over()
 	}
@@ -156,7 +154,7 @@ func (u *upload) Commit(ctx context.Context) (*filer.Entry, error) {
 		s := u.f.s
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		pb := s.fresh(u.p, u.o)
+		pb := s.fresh(u.p, u.o, s.clk.Now())
 		pb.Chunks = u.chunks
 		pb.Attributes.FileSize = uint64(u.size)
 		var err error
@@ -168,7 +166,7 @@ func (u *upload) Commit(ctx context.Context) (*filer.Entry, error) {
 		u.settled = fault.Is(err, fault.Unknown)
 		return nil, err
 	}
-	u.settled, u.done = true, e
+	u.settled = true
 	return e, nil
 }
 

@@ -1,0 +1,5 @@
+//go:build race
+
+package filertest_test
+
+const raceEnabled = true
