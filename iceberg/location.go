@@ -94,7 +94,7 @@ func (l *Locator) fromMetadata(m *Metadata) error {
 		switch {
 		case kind == RootMetadata:
 			l.metadata = p
-		case kind != RootObjects || m.Properties["write.object-storage.enabled"] == "true":
+		case kind != RootObjects || strings.EqualFold(m.Properties["write.object-storage.enabled"], "true"):
 			l.data = p
 		}
 	}
@@ -124,13 +124,15 @@ func (l *Locator) recordRoot(r *Record) (filer.Path, error) {
 	return r.Path, nil
 }
 
-// cutMetadata is the table's directory as a metadata location shows it.
+// cutMetadata is the table's directory as a metadata location shows it. A file
+// outside of any metadata directory, as a registered table may have, shows the
+// directory it is in.
 func cutMetadata(location string) string {
 	location = strings.TrimSuffix(location, "/")
 	if i := strings.LastIndex(location, "/metadata/"); i >= 0 {
 		return location[:i]
 	}
-	return location
+	return location[:max(0, strings.LastIndexByte(location, '/'))]
 }
 
 func styleOf(location string) string {
@@ -318,14 +320,19 @@ func (l *Locator) Roots() []Root { return l.roots }
 // Data is the directory new data files go to.
 func (l *Locator) Data() filer.Path { return l.data }
 
-// Metadata is the directory new metadata files, manifests and lists go to.
+// Metadata is the directory new manifests, lists and other metadata go to.
 func (l *Locator) Metadata() filer.Path { return l.metadata }
 
-// Owned reports whether p is a file that only this table may be taken to own:
-// in its bucket and below one of its locations. A location that holds the
-// table's namespace as well, or is a whole bucket, owns nothing, and neither
-// does a record's own directory as such. Whether another table shares a location
-// is for Roots of all records to say.
+// Pointer is the directory new metadata JSON goes to. It is below the root, and
+// not where write.metadata.path says, because the catalog tells a table's root
+// by the place of its metadata file, and a commit must not move it.
+func (l *Locator) Pointer() filer.Path { return l.root.Join("metadata") }
+
+// Owned reports whether p is below a location of this table, so that it may be
+// taken for its file, as far as this table can tell: Sharing knows what other
+// tables claim. Locations own nothing that lie in another bucket, that are a
+// whole bucket or a directory directly in one, as namespaces are, that hold the
+// table's own record, or that begin with a dot.
 func (l *Locator) Owned(p filer.Path) bool {
 	if l.Foreign(p) {
 		return false
@@ -334,7 +341,11 @@ func (l *Locator) Owned(p filer.Path) bool {
 }
 
 func (l *Locator) ownable(root filer.Path) bool {
-	return root.Bucket() == l.bucket && !l.record.Dir().Within(root) && root.Dir() != filer.BucketsRoot
+	if root.Bucket() != l.bucket || l.record.Dir().Within(root) {
+		return false
+	}
+	first, _, deep := strings.Cut(root.Rel(filer.BucketPath(l.bucket)), "/")
+	return deep && !strings.HasPrefix(first, ".")
 }
 
 // Spelling is p as an absolute URI in the table's own style, for new metadata

@@ -2,6 +2,7 @@ package iceberg
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/iceberg/rawjson"
@@ -221,7 +222,7 @@ func parseRef(raw []byte) (Ref, error) {
 		case "type":
 			var text string
 			text, err = rawjson.String(value)
-			r.Type = RefType(text)
+			r.Type = RefType(strings.ToLower(text))
 		case "min-snapshots-to-keep":
 			r.MinSnapshotsToKeep, err = retention(value)
 		case "max-snapshot-age-ms":

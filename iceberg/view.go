@@ -75,6 +75,9 @@ func LoadEntry(ctx context.Context, r filer.Reader, id TableID, e *filer.Entry) 
 	if v.MetadataPath, err = bare.Resolve(rec.MetadataLocation); err != nil {
 		return nil, err
 	}
+	if err := bare.Readable(v.MetadataPath); err != nil {
+		return nil, err
+	}
 	stored := []byte(rec.FullMetadata)
 	if stored == nil {
 		if stored, v.MetadataPath, err = readMetadata(ctx, r, bare, rec.MetadataLocation); err != nil {

@@ -19,6 +19,9 @@ type member struct {
 	lead, key, sep, value, trail []byte
 }
 
+// NewObject returns an empty object.
+func NewObject() *Object { return &Object{index: map[string]int{}} }
+
 // ParseObject reads raw, which must hold one object and nothing else.
 func ParseObject(raw []byte) (*Object, error) {
 	o := &Object{index: map[string]int{}}

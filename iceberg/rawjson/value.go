@@ -132,3 +132,22 @@ func mismatch(want string, raw []byte) error {
 	}
 	return fault.New(fault.Corrupt, fmt.Sprintf("json value %q is not %s", text, want))
 }
+
+// Pair is a member of an object being made.
+type Pair struct {
+	Key   string
+	Value []byte
+}
+
+// Make is an object with the members in the order given.
+func Make(pairs ...Pair) []byte {
+	out := []byte{'{'}
+	for i, p := range pairs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(out, Quote(p.Key)...), ':')
+		out = append(out, p.Value...)
+	}
+	return append(out, '}')
+}
