@@ -16,11 +16,18 @@ import (
 // benches are all comparisons in the order in which they run. A new one is a
 // file with a function that returns it, and a line here.
 func benches() []harness.Bench {
-	return nil
+	return []harness.Bench{
+		manifestReadFull(),
+		manifestReadProjected(),
+		peakMemoryManifestStream(),
+	}
 }
 
 // children are the works that run in processes of their own.
-var children = harness.Children{}
+var children = harness.Children{
+	streamOurs: streamManifestOurs,
+	streamPeer: streamManifestPeer,
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
