@@ -1,0 +1,202 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	icego "github.com/apache/iceberg-go"
+
+	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/iceberg"
+)
+
+// Rows is a multiset of canonical rows: how often each occurs.
+type Rows map[string]int
+
+// Len is the number of rows.
+func (r Rows) Len() int {
+	n := 0
+	for _, c := range r {
+		n += c
+	}
+	return n
+}
+
+// Diff lists what want has and got has not as "- row", the reverse as "+ row",
+// in order; empty when they are equal.
+func Diff(want, got Rows) []string {
+	var out []string
+	keys := map[string]bool{}
+	for k := range want {
+		keys[k] = true
+	}
+	for k := range got {
+		keys[k] = true
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		switch n := want[k] - got[k]; {
+		case n > 0:
+			out = append(out, fmt.Sprintf("- %d x %s", n, k))
+		case n < 0:
+			out = append(out, fmt.Sprintf("+ %d x %s", -n, k))
+		}
+	}
+	return out
+}
+
+// View says how a snapshot is read.
+type View struct {
+	// Snapshot to read; 0 is the head of Ref.
+	Snapshot iceberg.SnapshotID
+	// Ref to read; "" is main.
+	Ref string
+	// Lineage adds _row_id and _last_updated_sequence_number (v3).
+	Lineage bool
+}
+
+// resolveView finds the snapshot, nil for an empty table, and the schema: of
+// the snapshot when it or a tag was named, else the current one.
+func (tb *Table) resolveView(v View) (*Snapshot, *icego.Schema, error) {
+	if v.Snapshot != 0 {
+		s := tb.Snapshot(v.Snapshot)
+		if s == nil {
+			return nil, nil, fault.New(fault.Stale, fmt.Sprintf("there is no snapshot %d", v.Snapshot))
+		}
+		return s, tb.SchemaByID(s.Schema), nil
+	}
+	name := v.Ref
+	if name == "" {
+		name = "main"
+	}
+	r, ok := tb.doc.ref(name)
+	if !ok {
+		if name != "main" {
+			return nil, nil, badRef(name)
+		}
+		return nil, tb.Schema(), nil
+	}
+	s := tb.snaps[r.Snapshot]
+	if r.Tag {
+		return s, tb.SchemaByID(s.Schema), nil
+	}
+	return s, tb.Schema(), nil
+}
+
+// Expect is what reading the view must give, from what the operations mean and
+// without a look at any file; lineage is the files' (see Physical), as no
+// operation says it.
+func (tb *Table) Expect(v View) (Rows, error) {
+	s, schema, err := tb.resolveView(v)
+	if err != nil || s == nil {
+		return Rows{}, err
+	}
+	out := Rows{}
+	where := map[RowID]place{}
+	if v.Lineage {
+		where = tb.places(tb.lineageSource(s))
+	}
+	for _, r := range s.Rows {
+		text := CanonicalRow(schema, tb.rows[r])
+		if v.Lineage {
+			text += lineageText(where, r)
+		}
+		out[text]++
+	}
+	return out, nil
+}
+
+// lineageSource is the newest ancestor that is no rewrite by somebody else:
+// such a rewrite must have left the lineage of every row as it was.
+func (tb *Table) lineageSource(s *Snapshot) *Snapshot {
+	for s.Foreign && s.Operation == "replace" && tb.snaps[s.Parent] != nil {
+		s = tb.snaps[s.Parent]
+	}
+	return s
+}
+
+func lineageText(where map[RowID]place, r RowID) string {
+	p, ok := where[r]
+	if !ok {
+		return " !lost"
+	}
+	lin := p.entry.lineage(p.pos)
+	return fmt.Sprintf(" row %s updated %s", orNull(lin.row), orNull(lin.updated))
+}
+
+func orNull(n int64) string {
+	if n < 0 {
+		return "null"
+	}
+	return fmt.Sprint(n)
+}
+
+// Physical is what the files of the view say under the delete rules of the
+// specification.
+func (tb *Table) Physical(v View) (Rows, error) {
+	s, schema, err := tb.resolveView(v)
+	if err != nil || s == nil {
+		return Rows{}, err
+	}
+	out := Rows{}
+	for e, alive := range tb.survivors(s) {
+		for _, pos := range alive {
+			text := CanonicalRow(schema, tb.physicalRow(e, pos))
+			if v.Lineage {
+				lin := e.lineage(pos)
+				text += fmt.Sprintf(" row %s updated %s", orNull(lin.row), orNull(lin.updated))
+			}
+			out[text]++
+		}
+	}
+	return out, nil
+}
+
+// physicalRow is a row as its file has it, with columns that are not in the
+// file taken from identity partitions.
+func (tb *Table) physicalRow(e *Entry, pos int64) Row {
+	return tb.physicalRowOf(e, e.File.Written[pos])
+}
+
+func (tb *Table) physicalRowOf(e *Entry, row Row) Row {
+	spec, ok := tb.SpecByID(e.File.Spec)
+	if !ok {
+		return row
+	}
+	for i := range spec.NumFields() {
+		pf := spec.Field(i)
+		source := iceberg.FieldID(pf.SourceID())
+		if _, identity := pf.Transform.(icego.IdentityTransform); !identity {
+			continue
+		}
+		if _, has := row[source]; !has {
+			row = maps.Clone(row)
+			row[source] = e.File.Partition[iceberg.FieldID(pf.FieldID)]
+		}
+	}
+	return row
+}
+
+// Where are the live rows of a branch whose values satisfy pred, ascending.
+func (tb *Table) Where(branch string, pred func(Row) bool) []RowID {
+	head := tb.Head(branch)
+	if head == nil {
+		return nil
+	}
+	var out []RowID
+	for _, r := range head.Rows {
+		if pred(tb.rows[r]) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// RowsAt are the rows at positions of a data file.
+func (f *File) RowsAt(positions ...int) []RowID {
+	out := make([]RowID, len(positions))
+	for i, p := range positions {
+		out[i] = f.Rows[p]
+	}
+	return out
+}
