@@ -126,7 +126,7 @@ type File struct {
 	// SpecID is the spec the tuple belongs to, from the manifest list.
 	SpecID iceberg.SpecID
 	// Partition is the tuple in the order of the spec's fields (field 102).
-	Partition Tuple
+	Partition iceberg.Tuple
 	// Records is the number of rows, for a deletion vector its cardinality.
 	Records int64
 	// Bytes is the size of the whole file.
@@ -180,6 +180,11 @@ type Entry struct {
 	raw rawEntry
 }
 
+// PartitionKey names the partition of the file.
+func (f *File) PartitionKey() iceberg.PartitionKey {
+	return iceberg.PartitionKey{Spec: f.SpecID, Tuple: f.Partition.Key()}
+}
+
 // Live reports whether the file is part of the snapshot.
 func (e *Entry) Live() bool { return e.Status != Deleted }
 
@@ -189,7 +194,6 @@ func (e *Entry) IsVector() bool { return e.Content == PositionDeletes && e.Forma
 // Clone returns a copy that stays valid.
 func (e *Entry) Clone() *Entry {
 	c := *e
-	c.Partition = e.Partition.Clone()
 	c.ColumnSizes = slices.Clone(e.ColumnSizes)
 	c.ValueCounts = slices.Clone(e.ValueCounts)
 	c.NullCounts = slices.Clone(e.NullCounts)
@@ -214,13 +218,27 @@ func (b Bounds) clone() Bounds {
 	return c
 }
 
+// setFormat reads a format in any case and remembers a spelling that is not
+// the constant's.
 func (f *File) setFormat(spelled []byte) {
+	if f.Format != "" && f.spelling != "" && f.spelling == string(spelled) {
+		return // as the entry before
+	}
+	f.spelling = ""
 	for _, known := range [...]Format{Parquet, Puffin, Avro, ORC} {
 		if string(known) == string(spelled) {
-			f.Format, f.spelling = known, ""
+			f.Format = known
 			return
 		}
 	}
 	f.spelling = string(spelled)
 	f.Format = Format(strings.ToUpper(f.spelling))
+}
+
+// formatName is the format as it is written.
+func (f *File) formatName() string {
+	if f.spelling != "" && strings.EqualFold(f.spelling, string(f.Format)) {
+		return f.spelling
+	}
+	return string(f.Format)
 }

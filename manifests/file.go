@@ -74,7 +74,8 @@ type ManifestFile struct {
 }
 
 // Embedded describes a manifest that a v1 snapshot names without a list
-// (F084). Counts and spec are unknown until Count has read it.
+// (F084). Counts, length and spec are unknown until
+// Recount has read it.
 func Embedded(path string, snapshot iceberg.SnapshotID) *ManifestFile {
 	zero := Opt[iceberg.SeqNum]{From: Inherited}
 	return &ManifestFile{Path: path, Seq: zero, MinSeq: zero, SnapshotID: Some(snapshot), embedded: true}
@@ -84,6 +85,13 @@ func Embedded(path string, snapshot iceberg.SnapshotID) *ManifestFile {
 func (m *ManifestFile) Counted() bool {
 	return m.AddedFiles.Known() && m.ExistingFiles.Known() && m.DeletedFiles.Known() &&
 		m.AddedRows.Known() && m.ExistingRows.Known() && m.DeletedRows.Known()
+}
+
+// NeedsCount reports whether the manifest can only be listed in the format
+// version after Recount has read it: lists of v2 and later have no room for
+// unknown counts (F077, F084).
+func (m *ManifestFile) NeedsCount(version int) bool {
+	return version >= 2 && (!m.Counted() || m.embedded || m.Seq.Known() && !m.MinSeq.Known())
 }
 
 // MayHaveLive reports whether the manifest may hold live entries: it does

@@ -218,7 +218,13 @@ func AppendDouble(b []byte, v float64) []byte {
 
 // SameEncoding reports whether every value of a is also, byte for byte, the
 // same value of b: equal structure, field ids, widths and units.
-func SameEncoding(a, b *Node) bool {
+func SameEncoding(a, b *Node) bool { return same(a, b, true) }
+
+// SameBytes is SameEncoding without a look at field ids and names, for types
+// that are known by the field they belong to.
+func SameBytes(a, b *Node) bool { return same(a, b, false) }
+
+func same(a, b *Node, ids bool) bool {
 	if a == b {
 		return true
 	}
@@ -234,17 +240,17 @@ func SameEncoding(a, b *Node) bool {
 			}
 		}
 	case Array, Map:
-		return SameEncoding(a.Items, b.Items)
+		return same(a.Items, b.Items, ids)
 	case Union:
 		for i := range a.Branches {
-			if !SameEncoding(a.Branches[i], b.Branches[i]) {
+			if !same(a.Branches[i], b.Branches[i], ids) {
 				return false
 			}
 		}
 	case Record:
 		for i := range a.Fields {
 			x, y := &a.Fields[i], &b.Fields[i]
-			if x.ID != y.ID || (x.ID == NoID && x.Name != y.Name) || !SameEncoding(x.Type, y.Type) {
+			if ids && (x.ID != y.ID || x.ID == NoID && x.Name != y.Name) || !same(x.Type, y.Type, ids) {
 				return false
 			}
 		}
