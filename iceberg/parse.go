@@ -66,7 +66,12 @@ func missing(key string) error {
 	return fault.New(fault.Corrupt, fmt.Sprintf("field %q is missing", key))
 }
 
-func inField(key string, err error) error { return fault.In(fmt.Sprintf("field %q", key), err) }
+func inField(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fault.In(fmt.Sprintf("field %q", key), err)
+}
 
 // number reads an integer field. Required fields must be there.
 func (p *parser) number(key string, needed bool, to *int64) error {
@@ -114,7 +119,10 @@ func (p *parser) each(key string, see func(raw []byte) error) error {
 		return nil
 	}
 	return inField(key, rawjson.EachElement(raw, func(n int, value []byte) error {
-		return fault.In(fmt.Sprintf("element %d", n), see(value))
+		if err := see(value); err != nil {
+			return fault.In(fmt.Sprintf("element %d", n), err)
+		}
+		return nil
 	}))
 }
 

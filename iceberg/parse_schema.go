@@ -91,6 +91,9 @@ func checkField(raw []byte) error {
 		case "type":
 			err = checkType(value)
 		}
+		if err == nil {
+			return nil
+		}
 		return fault.In(strings.TrimSpace("column "+name), err)
 	})
 }

@@ -23,7 +23,10 @@ func parseSnapshot(raw []byte, version int) (Snapshot, error) {
 		if rawjson.IsNull(value) {
 			return nil
 		}
-		return inField(string(key), s.member(string(key), value, version, &seen))
+		if err := s.member(key, value, version, &seen); err != nil {
+			return inField(string(key), err)
+		}
+		return nil
 	})
 	const needed = 2 // snapshot-id and timestamp-ms
 	switch {
@@ -41,10 +44,10 @@ func parseSnapshot(raw []byte, version int) (Snapshot, error) {
 	return s, nil
 }
 
-func (s *Snapshot) member(key string, value []byte, version int, seen *int) error {
+func (s *Snapshot) member(key, value []byte, version int, seen *int) error {
 	var n int64
 	var err error
-	switch key {
+	switch string(key) {
 	case "snapshot-id":
 		*seen++
 		n, err = rawjson.Int64(value)
@@ -145,20 +148,27 @@ func (p *parser) logs() error {
 // members calls see with the members of an object that are not null, and then
 // checks that the needed ones were there.
 func members(raw []byte, see func(key string, value []byte) error, needed ...string) error {
-	found := map[string]bool{}
+	found := uint(0)
 	err := rawjson.EachMember(raw, func(key, value []byte) error {
 		if rawjson.IsNull(value) {
 			return nil
 		}
-		found[string(key)] = true
-		return inField(string(key), see(string(key), value))
+		for i, name := range needed {
+			if name == string(key) {
+				found |= 1 << i
+			}
+		}
+		if err := see(string(key), value); err != nil {
+			return inField(string(key), err)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, key := range needed {
-		if !found[key] {
-			return missing(key)
+	for i, name := range needed {
+		if found&(1<<i) == 0 {
+			return missing(name)
 		}
 	}
 	return nil

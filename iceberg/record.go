@@ -237,7 +237,7 @@ func parseRecord(path filer.Path, raw []byte) (*Record, error) {
 		default:
 			err = otherSpelling(key, recordKeys)
 		}
-		return fault.In(fmt.Sprintf("field %q", key), err)
+		return inField(string(key), err)
 	})
 	if err != nil {
 		return nil, err

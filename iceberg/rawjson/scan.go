@@ -112,14 +112,25 @@ func skipKey(b []byte, i int) (int, error) {
 	return skipSpace(b, i+1), nil
 }
 
+// plain marks the bytes that stand for themselves in a string.
+var plain = func() (t [256]bool) {
+	for c := 0x20; c < len(t); c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
 func skipString(b []byte, i int) (int, error) {
 	for i++; i < len(b); i++ {
+		if plain[b[i]] {
+			continue
+		}
 		switch c := b[i]; {
 		case c == '"':
 			return i + 1, nil
 		case c < 0x20:
 			return 0, syntax(i, "control character in a string")
-		case c == '\\':
+		default:
 			i++
 			if i >= len(b) {
 				return 0, syntax(i, "unexpected end")
