@@ -90,3 +90,14 @@ func open(ctx context.Context, r filer.Reader, loc *iceberg.Locator, spelling st
 	}
 	return &stream{Object: o, in: o.Stream(0, -1)}, nil
 }
+
+// RecountOf opens manifest m and returns it with the counts and what follows
+// from them read from its entries, as Recount does.
+func RecountOf(ctx context.Context, r filer.Reader, loc *iceberg.Locator, m *ManifestFile) (*ManifestFile, error) {
+	in, err := open(ctx, r, loc, m.Path)
+	if err != nil {
+		return nil, fault.In("open the manifest", err)
+	}
+	defer in.Close()
+	return Recount(ctx, in, m)
+}

@@ -1,0 +1,183 @@
+// Package ops says what an operation is: a planner that reads and decides, an
+// executor that writes new files and hands back a change, and what both say
+// about it: the plan with its reasons, the effects predicted and measured, and
+// the result.
+//
+// Every operation lives in a package of its own below this one, and none of
+// them knows another. Detection, dry runs and execution all run the same
+// planner; an operation that has nothing to do says why.
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seaice/seaice/commit"
+	"github.com/seaice/seaice/config"
+	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/filer"
+	"github.com/seaice/seaice/iceberg"
+)
+
+// Kind is an operation by its wire name, which is Iceberg's procedure name.
+type Kind = config.Operation
+
+// Input is all a planner may look at.
+type Input struct {
+	View     *iceberg.View
+	Reader   filer.Reader
+	Settings *config.Settings
+	// Now is the time that ages are measured from: the filer's.
+	Now time.Time
+}
+
+// PlanFormat is the version of the JSON of plans. A plan of another version is
+// refused.
+const PlanFormat = 1
+
+// Header is what every plan says about itself.
+type Header struct {
+	Format    int            `json:"format"`
+	Operation Kind           `json:"operation"`
+	Base      commit.Base    `json:"base"`
+	Guarantee commit.Profile `json:"guarantee"`
+	// PlannedAt is Input.Now.
+	PlannedAt time.Time `json:"planned-at"`
+	// Digest identifies the decision: plans made from the same state with the
+	// same settings have the same one.
+	Digest string `json:"digest"`
+	// Effects are predicted.
+	Effects Effects `json:"effects"`
+	// Reasons say for everything that was looked at and left alone why.
+	Reasons []Reason `json:"reasons,omitempty"`
+}
+
+// Plan is a finished decision: immutable, printable, and tied to the state it
+// was made from.
+type Plan interface {
+	// Head is what the plan says about itself.
+	Head() Header
+	// Empty reports that there is nothing to do.
+	Empty() bool
+	// Summary is the plan in one line for people, with its numbers.
+	Summary() string
+	json.Marshaler
+}
+
+// Planner decides. It reads and never writes; the same input gives the same
+// plan.
+type Planner[P Plan] interface {
+	Plan(ctx context.Context, in Input) (P, error)
+}
+
+// Executor stages the work of a plan and returns the change to commit. It
+// commits and removes nothing.
+type Executor[P Plan] interface {
+	Execute(ctx context.Context, p P, st *commit.Stage, pr Progress) (commit.Change, error)
+}
+
+// Progress is told how far an execution is. Implementations are safe for
+// concurrent use and cheap.
+type Progress interface {
+	// Step reports done out of total of something named, as in "manifests".
+	Step(what string, done, total int64)
+	// Note reports something a person should see while the run goes on.
+	Note(text string)
+}
+
+// Silent is a Progress that nobody watches.
+type Silent struct{}
+
+// Step does nothing.
+func (Silent) Step(string, int64, int64) {}
+
+// Note does nothing.
+func (Silent) Note(string) {}
+
+// Operation is an operation with its plan type hidden.
+type Operation interface {
+	Kind() Kind
+	Plan(ctx context.Context, in Input) (Plan, error)
+	// Execute refuses a plan of another operation.
+	Execute(ctx context.Context, p Plan, st *commit.Stage, pr Progress) (commit.Change, error)
+	// Decode reads the JSON of a plan. A plan of another operation or format
+	// version is fault.Unsupported.
+	Decode(b []byte) (Plan, error)
+}
+
+// Bind makes an Operation of a planner and an executor that agree on P. decode
+// reads what P's MarshalJSON wrote, without its header being checked.
+func Bind[P Plan](k Kind, p Planner[P], e Executor[P], decode func([]byte) (P, error)) Operation {
+	return &bound[P]{kind: k, planner: p, executor: e, decode: decode}
+}
+
+type bound[P Plan] struct {
+	kind     Kind
+	planner  Planner[P]
+	executor Executor[P]
+	decode   func([]byte) (P, error)
+}
+
+func (b *bound[P]) Kind() Kind { return b.kind }
+
+func (b *bound[P]) Plan(ctx context.Context, in Input) (Plan, error) {
+	p, err := b.planner.Plan(ctx, in)
+	if err != nil {
+		return nil, fault.In("plan "+string(b.kind), err)
+	}
+	return p, nil
+}
+
+func (b *bound[P]) Execute(ctx context.Context, p Plan, st *commit.Stage, pr Progress) (commit.Change, error) {
+	own, ok := p.(P)
+	if !ok || p.Head().Operation != b.kind {
+		return commit.Change{}, fault.New(fault.Unsupported,
+			fmt.Sprintf("execute %s: the plan is of operation %s", b.kind, p.Head().Operation))
+	}
+	ch, err := b.executor.Execute(ctx, own, st, pr)
+	return ch, fault.In("execute "+string(b.kind), err)
+}
+
+func (b *bound[P]) Decode(raw []byte) (Plan, error) {
+	var h struct {
+		Format    int  `json:"format"`
+		Operation Kind `json:"operation"`
+	}
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return nil, fault.Wrap(fault.Unsupported, "read plan", err)
+	}
+	if h.Format != PlanFormat {
+		return nil, fault.New(fault.Unsupported, fmt.Sprintf("read plan: format %d, this program reads %d", h.Format, PlanFormat))
+	}
+	if h.Operation != b.kind {
+		return nil, fault.New(fault.Unsupported, fmt.Sprintf("read plan: it is of operation %s, not %s", h.Operation, b.kind))
+	}
+	p, err := b.decode(raw)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unsupported, "read plan of "+string(b.kind), err)
+	}
+	return p, nil
+}
+
+// Registry holds the operations a program offers.
+type Registry struct{ byKind map[Kind]Operation }
+
+// NewRegistry returns a registry of the operations given.
+func NewRegistry(all ...Operation) *Registry {
+	r := &Registry{byKind: map[Kind]Operation{}}
+	for _, o := range all {
+		r.byKind[o.Kind()] = o
+	}
+	return r
+}
+
+// Get returns the operation of a kind, or fault.Unsupported.
+func (r *Registry) Get(k Kind) (Operation, error) {
+	o, ok := r.byKind[k]
+	if !ok {
+		return nil, fault.New(fault.Unsupported, fmt.Sprintf("operation %s is not available in this version", k))
+	}
+	return o, nil
+}
