@@ -73,10 +73,14 @@ func checkTarget(p Path, doing string) error {
 func (c *Client) newEntry(p Path, o CreateOptions, size int64) *filer_pb.Entry {
 	now := c.clk.Now()
 	sec, ns := now.Unix(), int32(now.Nanosecond())
+	mime := o.Mime
+	if mime == octetStream {
+		mime = "" // as the filer stores it
+	}
 	return &filer_pb.Entry{
 		Name: p.Name(),
 		Attributes: &filer_pb.FuseAttributes{
-			FileSize: uint64(size), FileMode: fileMode, Mime: cmp.Or(o.Mime, octetStream),
+			FileSize: uint64(size), FileMode: fileMode, Mime: mime,
 			Mtime: sec, MtimeNs: ns, Crtime: sec, CrtimeNs: ns, Ctime: sec, CtimeNs: ns,
 		},
 		Extended: maps.Clone(o.Extended),
