@@ -89,9 +89,9 @@ func (m *ManifestFile) Counted() bool {
 
 // NeedsCount reports whether the manifest can only be listed in the format
 // version after Recount has read it: lists of v2 and later have no room for
-// unknown counts (F077, F084).
+// unknown counts, and no list for an embedded one (F077, F084).
 func (m *ManifestFile) NeedsCount(version int) bool {
-	return version >= 2 && (!m.Counted() || m.embedded || m.Seq.Known() && !m.MinSeq.Known())
+	return m.embedded || version >= 2 && (!m.Counted() || m.Seq.Known() && !m.MinSeq.Known())
 }
 
 // MayHaveLive reports whether the manifest may hold live entries: it does

@@ -109,15 +109,15 @@ func (res *ListResult) assign(o ListOptions, in *ManifestFile) (*ManifestFile, e
 	if !m.SnapshotID.Known() {
 		return m, fault.New(fault.Corrupt, "its snapshot is not known")
 	}
+	if m.NeedsCount(o.Version) {
+		return m, fault.New(fault.Halt, "its counts are not known; it must be counted first")
+	}
 	if o.Version == 1 {
 		if m.Content != DataManifest {
 			return m, fault.New(fault.Unsupported, "a manifest of deletes in format version 1")
 		}
 		m.Seq, m.MinSeq = Opt[iceberg.SeqNum]{From: Inherited}, Opt[iceberg.SeqNum]{From: Inherited}
 		return m, nil
-	}
-	if m.NeedsCount(o.Version) {
-		return m, fault.New(fault.Halt, "its counts are not known; it must be counted first")
 	}
 	for _, n := range [...]int64{m.AddedFiles.Value, m.ExistingFiles.Value, m.DeletedFiles.Value} {
 		if n > math.MaxInt32 {

@@ -34,19 +34,48 @@ func PartitioningOf(m *iceberg.Metadata, spec iceberg.SpecID) (*Partitioning, er
 		return nil, err
 	}
 	s, _ := m.Spec(spec) // PartitionType found it
+	return partitioning(schemaFor(m, t), s, t)
+}
+
+// NewPartitioning is the partitioning of a spec under one schema, which knows
+// the source columns.
+func NewPartitioning(schema *icego.Schema, spec *icego.PartitionSpec) (*Partitioning, error) {
+	t := &iceberg.PartitionType{Spec: iceberg.SpecID(spec.ID())}
+	for _, f := range spec.Fields() {
+		t.Fields = append(t.Fields, partitionField(schema, f))
+	}
+	return partitioning(schema, spec, t)
+}
+
+func partitioning(schema *icego.Schema, spec *icego.PartitionSpec, t *iceberg.PartitionType) (*Partitioning, error) {
 	fields := []icego.PartitionField{}
-	for _, f := range s.Fields() {
+	for _, f := range spec.Fields() {
 		fields = append(fields, f)
 	}
-	schema := schemaFor(m, t)
 	p := &Partitioning{Type: t, SchemaID: iceberg.SchemaID(schema.ID)}
+	var err error
 	if p.Spec, err = json.Marshal(fields); err == nil {
 		p.Schema, err = json.Marshal(schema)
 	}
 	if err != nil {
-		return nil, fault.Wrap(fault.Unsupported, fmt.Sprintf("write spec %d as json", spec), err)
+		return nil, fault.Wrap(fault.Unsupported, fmt.Sprintf("write spec %d as json", t.Spec), err)
 	}
 	return p, nil
+}
+
+// partitionField resolves a field under a schema, which may be nil.
+func partitionField(schema *icego.Schema, f icego.PartitionField) iceberg.PartitionField {
+	out := iceberg.PartitionField{ID: iceberg.FieldID(f.FieldID), Name: f.Name, Transform: f.Transform}
+	for _, id := range f.SourceIDs {
+		out.SourceIDs = append(out.SourceIDs, iceberg.FieldID(id))
+	}
+	if schema != nil && len(f.SourceIDs) > 0 {
+		if s, ok := schema.FindTypeByID(f.SourceID()); ok {
+			out.Source = s
+		}
+	}
+	out.Result = resultType(f.Transform, out.Source)
+	return out
 }
 
 func schemaFor(m *iceberg.Metadata, t *iceberg.PartitionType) *icego.Schema {
@@ -91,20 +120,12 @@ func headerType(in *avro.Reader, spec iceberg.SpecID, partition *avro.Node) *ice
 		}
 		return t
 	}
-	var schema icego.Schema
-	known := json.Unmarshal(in.Meta("schema"), &schema) == nil && in.Meta("schema") != nil
+	schema := new(icego.Schema)
+	if in.Meta("schema") == nil || json.Unmarshal(in.Meta("schema"), schema) != nil {
+		schema = nil
+	}
 	for _, f := range fields {
-		out := iceberg.PartitionField{ID: iceberg.FieldID(f.FieldID), Name: f.Name, Transform: f.Transform}
-		for _, id := range f.SourceIDs {
-			out.SourceIDs = append(out.SourceIDs, iceberg.FieldID(id))
-		}
-		if known {
-			if s, ok := schema.FindTypeByID(f.SourceID()); ok {
-				out.Source = s
-			}
-		}
-		out.Result = resultType(f.Transform, out.Source)
-		t.Fields = append(t.Fields, out)
+		t.Fields = append(t.Fields, partitionField(schema, f))
 	}
 	return t
 }

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -145,6 +146,31 @@ func (r *Reader) PartitionType() *iceberg.PartitionType {
 		r.spec = headerType(r.in, r.header.SpecID, r.layout.partition)
 	}
 	return r.spec
+}
+
+// Partitioning is what the manifest was written under: the texts of its header,
+// and PartitionType. A successor is written under it, or under the table's own.
+func (r *Reader) Partitioning() (*Partitioning, error) {
+	p := &Partitioning{Type: r.PartitionType(), Spec: r.in.Meta("partition-spec"), Schema: r.in.Meta("schema")}
+	raw := r.in.Meta("schema-id")
+	if len(raw) == 0 {
+		// Optional in v1; the schema itself holds it, or it is the first.
+		var s struct {
+			ID iceberg.SchemaID `json:"schema-id"`
+		}
+		_ = json.Unmarshal(p.Schema, &s)
+		p.SchemaID = s.ID
+	} else {
+		id, err := strconv.ParseInt(string(raw), 10, 32)
+		if err != nil {
+			return nil, corrupt(r.m.Path, fmt.Sprintf("schema-id %.20q", raw))
+		}
+		p.SchemaID = iceberg.SchemaID(id)
+	}
+	if !json.Valid(p.Spec) || !json.Valid(p.Schema) {
+		return nil, corrupt(r.m.Path, "the header holds no schema or no spec")
+	}
+	return p, nil
 }
 
 // Entries yields the entries in order, DELETED ones included, with everything
