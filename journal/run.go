@@ -180,6 +180,9 @@ func (r *Run) Removals(ctx context.Context, removals ...Removal) error {
 	// names can still be brought back.
 	if r.head.HeldUntil == nil || held.After(*r.head.HeldUntil) {
 		err := r.change(ctx, func(h *head) (bool, error) {
+			if err := r.writable(h); err != nil {
+				return false, err
+			}
 			if h.HeldUntil != nil && !held.After(*h.HeldUntil) {
 				return false, nil
 			}
@@ -214,6 +217,9 @@ func (r *Run) Result(ctx context.Context, result Raw) error {
 // fails once the run was revoked.
 func (r *Run) Decide(ctx context.Context, d Decision) error {
 	return r.update(ctx, "journal a decision of run ", func(h *head, now time.Time) error {
+		if err := r.writable(h); err != nil {
+			return err
+		}
 		d.At = now
 		if n := len(h.Decisions); n > 0 && h.Decisions[n-1].MetadataLocation == d.MetadataLocation &&
 			h.Decisions[n-1].SnapshotID == d.SnapshotID {
@@ -233,7 +239,7 @@ func (r *Run) Decide(ctx context.Context, d Decision) error {
 func (r *Run) Renew(ctx context.Context) error {
 	return r.update(ctx, "renew the lease of run ", func(h *head, now time.Time) error {
 		h.Expires = later(h.Expires, now.Add(h.Lease))
-		return nil
+		return r.writable(h)
 	})
 }
 
@@ -244,7 +250,7 @@ func (r *Run) Release(ctx context.Context) error {
 		if h.Expires.After(now) {
 			h.Expires = later(h.Opened, now)
 		}
-		return nil
+		return r.writable(h)
 	})
 }
 
@@ -324,8 +330,8 @@ func (r *Run) Check(ctx context.Context) error {
 // this handle is passed over. One taken by somebody else means, to the owner,
 // that it was revoked: the seal is what stops it from naming further files.
 func (r *Run) append(ctx context.Context, g segment) error {
-	if r.role == owner && r.head.Phase != Open {
-		return fault.New(fault.Stale, fmt.Sprintf("the journal of run %s is %s", r.id, r.head.Phase))
+	if err := r.writable(&r.head); err != nil {
+		return err
 	}
 	for r.next <= maxSegments {
 		g.Format, g.Run, g.N = format, r.id, r.next
@@ -351,6 +357,14 @@ func (r *Run) append(ctx context.Context, g segment) error {
 		}
 	}
 	return fault.New(fault.TooLarge, fmt.Sprintf("journal of run %s has %d segments", r.id, maxSegments))
+}
+
+// writable refuses what an owner writes to a journal that is not open any more.
+func (r *Run) writable(h *head) error {
+	if r.role == owner && h.Phase != Open {
+		return fault.New(fault.Stale, fmt.Sprintf("the journal of run %s is %s", r.id, h.Phase))
+	}
+	return nil
 }
 
 func later(a, b time.Time) time.Time {

@@ -116,5 +116,5 @@ func (t *Trash) Erase(ctx context.Context, e *filer.Entry) error {
 	if !e.Path.Within(journal.Home) || e.Path == journal.Home || e.IsDir {
 		return fault.New(fault.Halt, fmt.Sprintf("erase %s: it is no file of this program's own state", e.Path))
 	}
-	return fault.In("erase "+e.Path.String(), t.erase(ctx, e))
+	return fault.In("erase "+e.Path.String(), absent(t.erase(ctx, e)))
 }

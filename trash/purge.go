@@ -170,6 +170,8 @@ func (p *purge) one(ctx context.Context, it Item) Result {
 	switch err := t.erase(ctx, it.entry); {
 	case err == nil:
 		return res.as(Purged, "")
+	case filer.NotFound(err):
+		return res.as(Gone, "")
 	case errors.Is(err, filer.ErrPrecondition):
 		return res.as(Stale, "it changed in the trash meanwhile")
 	default:

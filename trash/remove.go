@@ -220,7 +220,7 @@ func (t *Trash) moved(ctx context.Context, rm journal.Removal, res Result) Resul
 	}
 	place, err := t.find(ctx, rm.To)
 	if err == nil && place != nil && place.Identity() == rm.Identity {
-		err = t.erase(ctx, place)
+		err = absent(t.erase(ctx, place))
 	}
 	if err != nil {
 		return res.because(fault.In("purge "+rm.To.String(), err))
@@ -257,7 +257,7 @@ func (t *Trash) keepOne(ctx context.Context, kept, extra *filer.Entry) error {
 		}
 		last = t.fl.Patch(ctx, kept, nil, "keep-"+nonce())
 		if last == nil {
-			return t.drop(ctx, extra, t.fl.Unlink)
+			return absent(t.drop(ctx, extra, t.fl.Unlink))
 		}
 		waited := fault.Is(last, fault.Unsupported)
 		if waited {
@@ -274,7 +274,7 @@ func (t *Trash) keepOne(ctx context.Context, kept, extra *filer.Entry) error {
 		case nowExtra == nil || nowKept == nil || !twins(nowExtra, nowKept):
 			return fault.Wrap(fault.Stale, "settle "+extra.Path.String(), filer.ErrPrecondition)
 		case waited:
-			return t.drop(ctx, nowExtra, t.fl.Unlink)
+			return absent(t.drop(ctx, nowExtra, t.fl.Unlink))
 		}
 		kept, extra = nowKept, nowExtra
 	}
@@ -286,8 +286,8 @@ func (t *Trash) erase(ctx context.Context, e *filer.Entry) error {
 	return t.drop(ctx, e, t.fl.Delete)
 }
 
-// drop repeats a guarded removal until its outcome is known. A file that is
-// gone is fine; one that changed is filer.ErrPrecondition.
+// drop repeats a guarded removal until its outcome is known. A file that was
+// gone before is filer.ErrNotFound, one that changed filer.ErrPrecondition.
 func (t *Trash) drop(ctx context.Context, e *filer.Entry, call func(context.Context, filer.Path, filer.Guard) error) error {
 	guard := filer.Guard{Identity: e.Identity(), NotModifiedAfter: e.Newest}
 	var last error
@@ -297,7 +297,7 @@ func (t *Trash) drop(ctx context.Context, e *filer.Entry, call func(context.Cont
 		}
 		last = call(ctx, e.Path, guard)
 		switch {
-		case last == nil || filer.NotFound(last):
+		case last == nil || try > 0 && filer.NotFound(last):
 			return nil
 		case !fault.Is(last, fault.Unknown) && !fault.Is(last, fault.Transient):
 			return last
@@ -321,6 +321,14 @@ func (t *Trash) pause(ctx context.Context, try int) error {
 		return nil
 	}
 	return fault.Wrap(fault.Canceled, "wait", t.clk.Sleep(ctx, 50*time.Millisecond<<try))
+}
+
+// absent takes it for success that a file was gone already.
+func absent(err error) error {
+	if filer.NotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // again reports whether a failed move may be sent once more.
