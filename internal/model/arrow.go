@@ -148,12 +148,15 @@ func appendMap(b *array.MapBuilder, t icego.Type, v Value) error {
 }
 
 // valueAt is element i of arr as a Value. The type comes from Arrow, because a
-// file keeps the type it was written with.
-func valueAt(arr arrow.Array, i int) (Value, error) {
+// file keeps the type it was written with; t, which may be nil, names the fields
+// of structs that have no ids.
+func valueAt(arr arrow.Array, i int, t icego.Type) (Value, error) {
 	if arr.IsNull(i) {
 		return nil, nil
 	}
 	switch a := arr.(type) {
+	case *array.Null:
+		return nil, nil
 	case *array.Boolean:
 		return a.Value(i), nil
 	case *array.Int32:
@@ -189,13 +192,13 @@ func valueAt(arr arrow.Array, i int) (Value, error) {
 	case *extensions.UUIDArray:
 		return a.Value(i), nil
 	case *array.Struct:
-		return structAt(a, i)
+		return structAt(a, i, t)
 	case *array.Map:
-		return mapAt(a, i)
+		return mapAt(a, i, t)
 	case array.ListLike:
-		return listAt(a, i)
+		return listAt(a, i, t)
 	case array.ExtensionArray:
-		return valueAt(a.Storage(), i)
+		return valueAt(a.Storage(), i, t)
 	}
 	return nil, fault.New(fault.Unsupported, fmt.Sprintf("arrow type %s is not read", arr.DataType()))
 }
@@ -214,28 +217,45 @@ func timestampAt(a *array.Timestamp, i int) (Value, error) {
 	}
 }
 
-func structAt(a *array.Struct, i int) (Value, error) {
+func structAt(a *array.Struct, i int, t icego.Type) (Value, error) {
 	row := Row{}
-	st := a.DataType().(*arrow.StructType)
+	at := a.DataType().(*arrow.StructType)
 	for c := range a.NumField() {
-		id, ok := arrowFieldID(st.Field(c))
+		f, ok := structField(at.Field(c), t)
 		if !ok {
-			return nil, fault.New(fault.Unsupported, "struct field "+st.Field(c).Name+" has no field id")
+			return nil, fault.New(fault.Unsupported, "struct field "+at.Field(c).Name+" has no field id")
 		}
-		v, err := valueAt(a.Field(c), i)
+		v, err := valueAt(a.Field(c), i, f.Type)
 		if err != nil {
 			return nil, err
 		}
-		row[id] = v
+		row[iceberg.FieldID(f.ID)] = v
 	}
 	return row, nil
 }
 
-func listAt(a array.ListLike, i int) (Value, error) {
+// structField is the field of t that an Arrow field is, by id, else by name.
+func structField(f arrow.Field, t icego.Type) (icego.NestedField, bool) {
+	id, hasID := arrowFieldID(f)
+	if st, ok := t.(*icego.StructType); ok {
+		for _, nested := range st.FieldList {
+			if hasID && nested.ID == int(id) || !hasID && nested.Name == f.Name {
+				return nested, true
+			}
+		}
+	}
+	return icego.NestedField{ID: int(id)}, hasID
+}
+
+func listAt(a array.ListLike, i int, t icego.Type) (Value, error) {
+	var element icego.Type
+	if lt, ok := t.(*icego.ListType); ok {
+		element = lt.Element
+	}
 	from, to := a.ValueOffsets(i)
 	out := []Value{}
 	for k := from; k < to; k++ {
-		v, err := valueAt(a.ListValues(), int(k))
+		v, err := valueAt(a.ListValues(), int(k), element)
 		if err != nil {
 			return nil, err
 		}
@@ -244,15 +264,19 @@ func listAt(a array.ListLike, i int) (Value, error) {
 	return out, nil
 }
 
-func mapAt(a *array.Map, i int) (Value, error) {
+func mapAt(a *array.Map, i int, t icego.Type) (Value, error) {
+	var kt, vt icego.Type
+	if mt, ok := t.(*icego.MapType); ok {
+		kt, vt = mt.KeyType, mt.ValueType
+	}
 	from, to := a.ValueOffsets(i)
 	out := []Pair{}
 	for k := from; k < to; k++ {
-		key, err := valueAt(a.Keys(), int(k))
+		key, err := valueAt(a.Keys(), int(k), kt)
 		if err != nil {
 			return nil, err
 		}
-		v, err := valueAt(a.Items(), int(k))
+		v, err := valueAt(a.Items(), int(k), vt)
 		if err != nil {
 			return nil, err
 		}

@@ -24,8 +24,9 @@ func (tb *Table) Views() []View {
 }
 
 // Check compares what the operations mean, what the files say and what
-// iceberg-go reads, at every retained snapshot, branch and tag. The error names
-// every difference.
+// iceberg-go reads, at every retained snapshot, branch and tag; where iceberg-go
+// cannot read rightly (see ReaderGap), only the first two. The error names every
+// difference.
 func Check(ctx context.Context, tb *Table) error {
 	if err := tb.Refresh(ctx); err != nil {
 		return err
@@ -42,6 +43,9 @@ func Check(ctx context.Context, tb *Table) error {
 		}
 		if d := Diff(want, files); len(d) > 0 {
 			all = append(all, fault.New(fault.Corrupt, fmt.Sprintf("%+v: the files differ from the model:\n%s", v, brief(d))))
+		}
+		if tb.ReaderGap(v) != "" {
+			continue
 		}
 		got, err := ReadRows(ctx, tb.fl, tb.ID, v)
 		if err != nil {

@@ -271,7 +271,7 @@ func (tb *Table) Upgrade(ctx context.Context, version int) error {
 	}
 	return tb.changeMetadata(ctx, func(d document) error {
 		if d.version() == 1 {
-			if err := d.fromV1(); err != nil {
+			if err := d.fromV1(tb.uuid().String()); err != nil {
 				return err
 			}
 		}
@@ -285,7 +285,7 @@ func (tb *Table) Upgrade(ctx context.Context, version int) error {
 
 // fromV1 adds what v1 metadata may lack. Old snapshots stay without a sequence
 // number (F084).
-func (d document) fromV1() error {
+func (d document) fromV1(uuid string) error {
 	schemas, err := d.schemas()
 	if err != nil {
 		return err
@@ -295,6 +295,9 @@ func (d document) fromV1() error {
 		return err
 	}
 	d["last-sequence-number"] = int64(0)
+	if d["table-uuid"] == nil {
+		d["table-uuid"] = uuid
+	}
 	if d["schemas"] == nil {
 		d["schemas"], d["current-schema-id"] = []any{d["schema"]}, int64(schemas[0].ID)
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/seaice/seaice/iceberg"
 )
 
-// Style is how manifests and lists are written. The zero value writes through
-// iceberg-go; any set field but LowerFormat writes by hand.
+// Style is how manifests and lists are written. The zero value is plain,
+// complete Avro, written by hand so that the bytes follow from the seed.
 type Style struct {
-	// ByHand writes plain, complete Avro by hand.
-	ByHand bool
+	// Library writes through iceberg-go, whose bytes differ each time; all
+	// other fields are then without effect.
+	Library bool
 	// NoListVersion leaves the format-version header out of lists (F081).
 	NoListVersion bool
 	// LegacyNames uses the count names of old Java lists (F083).
@@ -31,23 +32,24 @@ type Style struct {
 	ReferencedInV2 bool
 	// UnknownField adds a field no reader knows to every data_file.
 	UnknownField bool
-	// Codec of the Avro files; "" is deflate.
+	// Codec of the Avro files: deflate, null, zstandard or snappy; "" is deflate.
 	Codec string
 }
 
 // Styles of known writers.
 var (
+	// Plain is what the specification asks for and nothing else.
+	Plain = Style{}
 	// IcebergGo is iceberg-go's own writer.
-	IcebergGo = Style{}
+	IcebergGo = Style{Library: true}
 	// JavaLike has the fields that Java 1.9 writes.
-	JavaLike = Style{ByHand: true, ReferencedInV2: true}
-	// DuckDBLike has the quirks seen of DuckDB.
-	DuckDBLike = Style{ByHand: true, NoListVersion: true, Codec: "null"}
+	JavaLike = Style{ReferencedInV2: true}
+	// DuckDBLike has the quirks seen of DuckDB; its file format is lower case,
+	// which is Layout.Format.
+	DuckDBLike = Style{NoListVersion: true, Codec: "null"}
 	// LegacyJava is a Java writer before 1.4, for v1 and v2.
-	LegacyJava = Style{ByHand: true, LegacyNames: true}
+	LegacyJava = Style{LegacyNames: true}
 )
-
-func (st Style) byHand() bool { return st != Style{} }
 
 func (st Style) codec() string {
 	if st.Codec == "" {
@@ -70,16 +72,16 @@ type manifestContext struct {
 func encodeManifest(c manifestContext, m *Manifest) ([]byte, error) {
 	var data []byte
 	var err error
-	if c.style.byHand() {
-		data, err = c.byHand(m)
-	} else {
+	if c.style.Library {
 		data, err = c.byIcebergGo(m)
+	} else {
+		data, err = c.byHand(m)
 	}
 	if err != nil {
 		return nil, fault.In("write manifest "+m.Path, err)
 	}
 	m.Length = int64(len(data))
-	m.Version = c.version
+	m.Version, m.Style = c.version, c.style
 	if !c.style.NullSummaries {
 		m.Summaries = summarise(c.partition, m.Entries)
 	}
@@ -104,7 +106,7 @@ func (c manifestContext) byIcebergGo(m *Manifest) ([]byte, error) {
 	if err := w.Close(); err != nil {
 		return nil, fault.Wrap(fault.Unsupported, "close manifest writer", err)
 	}
-	return reseal(buf.Bytes(), m.Path)
+	return buf.Bytes(), nil
 }
 
 func (c manifestContext) addEntry(w *icego.ManifestWriter, e *Entry) error {
@@ -365,7 +367,7 @@ func encodeList(c listContext, manifests []*Manifest) ([]byte, error) {
 	if c.version >= 3 {
 		header["first-row-id"] = strconv.AppendInt(nil, c.firstRowID, 10)
 	}
-	if !c.style.byHand() {
+	if c.style.Library {
 		return c.byIcebergGo(manifests)
 	}
 	out, err := newContainer(header, listSchema(c.version, c.style), c.style.codec(), c.path)
@@ -458,7 +460,7 @@ func encodeSummaries(b *avroBytes, summaries []Summary) {
 // built with a first row id, so they are read from a list written by hand.
 func (c listContext) byIcebergGo(manifests []*Manifest) ([]byte, error) {
 	hand := c
-	hand.style = Style{ByHand: true, Codec: "null"}
+	hand.style = Style{Codec: "null"}
 	plain, err := encodeList(hand, manifests)
 	if err != nil {
 		return nil, err
@@ -477,7 +479,7 @@ func (c listContext) byIcebergGo(manifests []*Manifest) ([]byte, error) {
 	if err := icego.WriteManifestList(c.version, &buf, int64(c.snapshot), parent, &seq, c.firstRowID, files); err != nil {
 		return nil, fault.Wrap(fault.Unsupported, "write manifest list "+c.path, err)
 	}
-	return reseal(buf.Bytes(), c.path)
+	return buf.Bytes(), nil
 }
 
 // describeManifest is one line for test failures.

@@ -228,7 +228,7 @@ func (d *decoded) add(batch arrow.RecordBatch, names map[string]iceberg.FieldID,
 		}
 		t := typeOf(schemas, id)
 		for i := range n {
-			v, err := valueAt(col, i)
+			v, err := valueAt(col, i, t)
 			if err != nil {
 				return fault.In("column "+f.Name, err)
 			}

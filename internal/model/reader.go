@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	icego "github.com/apache/iceberg-go"
@@ -88,9 +89,13 @@ func scan(ctx context.Context, t *table.Table, v View) (Rows, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Unsupported, "project", err)
 	}
-	_, batches, err := s.ToArrowRecords(ctx)
+	tasks, err := s.PlanFiles(ctx)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unsupported, "plan", err)
+	}
+	_, batches, err := s.ReadTasks(ctx, plain(tasks))
+	if err != nil {
+		return nil, fault.Wrap(fault.Unsupported, "scan", err)
 	}
 	for batch, err := range batches {
 		if err != nil {
@@ -113,37 +118,86 @@ func (r Rows) add(s *icego.Schema, batch arrow.RecordBatch) error {
 	}
 	for c, f := range s.Fields() {
 		for i := range rows {
-			v, err := valueAt(batch.Column(c), i)
+			v, err := valueAt(batch.Column(c), i, f.Type)
 			if err != nil {
 				return fault.In("column "+f.Name, err)
 			}
 			rows[i][iceberg.FieldID(f.ID)] = fixUUIDs(f.Type, v)
 		}
 	}
-	var plain []icego.NestedField
+	var user []icego.NestedField
 	lineage := false
 	for _, f := range s.Fields() {
 		switch f.ID {
 		case fieldRowID, fieldUpdated:
 			lineage = true
 		default:
-			plain = append(plain, f)
+			user = append(user, f)
 		}
 	}
-	ps := icego.NewSchema(s.ID, plain...)
+	ps := icego.NewSchema(s.ID, user...)
 	for _, row := range rows {
 		text := CanonicalRow(ps, row)
 		if lineage {
-			text += fmt.Sprintf(" row %s updated %s", text64(row[fieldRowID]), text64(row[fieldUpdated]))
+			text += lineageText(number64(row[fieldRowID]), number64(row[fieldUpdated]))
 		}
 		r[text]++
 	}
 	return nil
 }
 
-func text64(v Value) string {
+func number64(v Value) int64 {
 	if n, ok := v.(int64); ok {
-		return fmt.Sprint(n)
+		return n
 	}
-	return "null"
+	return -1
+}
+
+// plain spells the formats of the tasks' files as iceberg-go does, which reads
+// no other spelling (F089). It plans a vector of another spelling as a position
+// delete file; here it becomes one again.
+func plain(tasks []table.FileScanTask) []table.FileScanTask {
+	out := slices.Clone(tasks)
+	for i := range out {
+		t := &out[i]
+		t.File = upper(t.File)
+		t.EqualityDeleteFiles = upperAll(t.EqualityDeleteFiles)
+		vectors := upperAll(t.DeletionVectorFiles)
+		var positions []icego.DataFile
+		for _, f := range upperAll(t.DeleteFiles) {
+			if f.FileFormat() == icego.PuffinFile {
+				vectors = append(vectors, f)
+			} else {
+				positions = append(positions, f)
+			}
+		}
+		if len(vectors) > 0 { // it replaces them
+			positions = nil
+		}
+		t.DeleteFiles, t.DeletionVectorFiles = positions, vectors
+	}
+	return out
+}
+
+func upperAll(files []icego.DataFile) []icego.DataFile {
+	var out []icego.DataFile
+	for _, f := range files {
+		out = append(out, upper(f))
+	}
+	return out
+}
+
+type spelled struct {
+	icego.DataFile
+	format icego.FileFormat
+}
+
+func (s spelled) FileFormat() icego.FileFormat { return s.format }
+
+func upper(f icego.DataFile) icego.DataFile {
+	format, err := icego.FileFormatFromString(string(f.FileFormat()))
+	if err != nil || format == f.FileFormat() {
+		return f
+	}
+	return spelled{f, format}
 }

@@ -99,7 +99,11 @@ func (tb *Table) Expect(v View) (Rows, error) {
 	for _, r := range s.Rows {
 		text := CanonicalRow(schema, tb.rows[r])
 		if v.Lineage {
-			text += lineageText(where, r)
+			if p, ok := where[r]; ok {
+				text += p.entry.lineage(p.pos).String()
+			} else {
+				text += " lost"
+			}
 		}
 		out[text]++
 	}
@@ -115,21 +119,16 @@ func (tb *Table) lineageSource(s *Snapshot) *Snapshot {
 	return s
 }
 
-func lineageText(where map[RowID]place, r RowID) string {
-	p, ok := where[r]
-	if !ok {
-		return " !lost"
+// lineageText is the lineage of a row as text. Without a row id there is none,
+// although some readers show a sequence number.
+func lineageText(row, updated int64) string {
+	if row < 0 {
+		return " no lineage"
 	}
-	lin := p.entry.lineage(p.pos)
-	return fmt.Sprintf(" row %s updated %s", orNull(lin.row), orNull(lin.updated))
+	return fmt.Sprintf(" row %d updated %d", row, updated)
 }
 
-func orNull(n int64) string {
-	if n < 0 {
-		return "null"
-	}
-	return fmt.Sprint(n)
-}
+func (l lineage) String() string { return lineageText(l.row, l.updated) }
 
 // Physical is what the files of the view say under the delete rules of the
 // specification.
@@ -143,8 +142,7 @@ func (tb *Table) Physical(v View) (Rows, error) {
 		for _, pos := range alive {
 			text := CanonicalRow(schema, tb.physicalRow(e, pos))
 			if v.Lineage {
-				lin := e.lineage(pos)
-				text += fmt.Sprintf(" row %s updated %s", orNull(lin.row), orNull(lin.updated))
+				text += e.lineage(pos).String()
 			}
 			out[text]++
 		}
@@ -199,4 +197,30 @@ func (f *File) RowsAt(positions ...int) []RowID {
 		out[i] = f.Rows[p]
 	}
 	return out
+}
+
+// ReaderGap names what keeps iceberg-go from reading a view rightly, empty when
+// nothing does. Such views are judged by Physical alone.
+func (tb *Table) ReaderGap(v View) string {
+	s, _, err := tb.resolveView(v)
+	if err != nil || s == nil {
+		return ""
+	}
+	for _, m := range s.Manifests {
+		switch {
+		case m.Style.UnknownField:
+			return "it refuses manifests with fields it does not know"
+		case m.Style.DeletesAsData && m.Deletes:
+			return "it refuses delete manifests that are labelled data"
+		}
+	}
+	for _, e := range s.DataFiles() {
+		if len(e.File.Written) == 0 {
+			continue
+		}
+		if len(tb.physicalRow(e, 0)) != len(e.File.Written[0]) {
+			return "it reads an identity partition column that is not in the file as null"
+		}
+	}
+	return ""
 }

@@ -140,6 +140,8 @@ type Manifest struct {
 	FirstRowID *int64
 	Entries    []*Entry
 	Summaries  []Summary
+	// Style it was written in; zero for those of others.
+	Style Style
 }
 
 // Counts are the files and rows of a manifest by status.

@@ -295,7 +295,9 @@ func (tb *Table) Record() filer.Path { return tb.cat.path() }
 func (tb *Table) Schemas() []*icego.Schema { return tb.schemas }
 
 // Schema is the current schema.
-func (tb *Table) Schema() *icego.Schema { return tb.SchemaByID(iceberg.SchemaID(tb.doc.num("current-schema-id"))) }
+func (tb *Table) Schema() *icego.Schema {
+	return tb.SchemaByID(iceberg.SchemaID(tb.doc.num("current-schema-id")))
+}
 
 // SchemaByID is a schema of the table's history; the current one if there is no
 // such id, as v1 metadata may not number them.
