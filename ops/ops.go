@@ -19,6 +19,7 @@ import (
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/journal"
 )
 
 // Kind is an operation by its wire name, which is Iceberg's procedure name.
@@ -72,10 +73,50 @@ type Planner[P Plan] interface {
 	Plan(ctx context.Context, in Input) (P, error)
 }
 
-// Executor stages the work of a plan and returns the change to commit. It
+// Executor stages the work of a plan and returns what is to be committed. It
 // commits and removes nothing.
 type Executor[P Plan] interface {
-	Execute(ctx context.Context, p P, st *commit.Stage, pr Progress) (commit.Change, error)
+	Execute(ctx context.Context, p P, st *commit.Stage, pr Progress) (Work, error)
+}
+
+// Work is what an executor staged: the change to commit and what follows it.
+type Work struct {
+	Change commit.Change
+	// After is called once the change is committed, and never otherwise. It
+	// measures what happened and, through Done.Remove, removes what the commit
+	// freed. Its error is a warning: the commit stands.
+	After func(ctx context.Context, d Done) (Actual, error)
+}
+
+// Done is a commit that happened.
+type Done struct {
+	Commit commit.Result
+	Stage  *commit.Stage
+	// Head is the table as read again after the commit. Others may have
+	// committed since.
+	Head *iceberg.View
+	// Remove moves files to the trash on behalf of the run. It refuses paths
+	// that the table does not own alone, and files whose identity changed. It may
+	// be called several times; batches of some thousands keep memory low.
+	Remove func(ctx context.Context, files []journal.File) (Removed, error)
+}
+
+// Removed is what became of files that were to be removed.
+type Removed struct {
+	Files int64 `json:"files"`
+	Bytes int64 `json:"bytes"`
+	// Gone were not there any more.
+	Gone int64 `json:"gone"`
+	// Kept were left, each with its reason.
+	Kept []journal.Kept `json:"kept,omitempty"`
+}
+
+// Actual is what an operation measured of itself.
+type Actual struct {
+	Effects  Effects
+	Counters map[string]int64
+	Reasons  []Reason
+	Warnings []string
 }
 
 // Progress is told how far an execution is. Implementations are safe for
@@ -101,7 +142,7 @@ type Operation interface {
 	Kind() Kind
 	Plan(ctx context.Context, in Input) (Plan, error)
 	// Execute refuses a plan of another operation.
-	Execute(ctx context.Context, p Plan, st *commit.Stage, pr Progress) (commit.Change, error)
+	Execute(ctx context.Context, p Plan, st *commit.Stage, pr Progress) (Work, error)
 	// Decode reads the JSON of a plan. A plan of another operation or format
 	// version is fault.Unsupported.
 	Decode(b []byte) (Plan, error)
@@ -130,14 +171,14 @@ func (b *bound[P]) Plan(ctx context.Context, in Input) (Plan, error) {
 	return p, nil
 }
 
-func (b *bound[P]) Execute(ctx context.Context, p Plan, st *commit.Stage, pr Progress) (commit.Change, error) {
+func (b *bound[P]) Execute(ctx context.Context, p Plan, st *commit.Stage, pr Progress) (Work, error) {
 	own, ok := p.(P)
 	if !ok || p.Head().Operation != b.kind {
-		return commit.Change{}, fault.New(fault.Unsupported,
+		return Work{}, fault.New(fault.Unsupported,
 			fmt.Sprintf("execute %s: the plan is of operation %s", b.kind, p.Head().Operation))
 	}
-	ch, err := b.executor.Execute(ctx, own, st, pr)
-	return ch, fault.In("execute "+string(b.kind), err)
+	w, err := b.executor.Execute(ctx, own, st, pr)
+	return w, fault.In("execute "+string(b.kind), err)
 }
 
 func (b *bound[P]) Decode(raw []byte) (Plan, error) {

@@ -13,8 +13,8 @@ type Status string
 
 // The statuses.
 const (
-	// Done: the change is committed.
-	Done Status = "done"
+	// Finished: the change is committed.
+	Finished Status = "done"
 	// NothingToDo: the plan was empty, or the head left nothing to change.
 	NothingToDo Status = "nothing-to-do"
 	// DryRun: the plan was made and not executed.
