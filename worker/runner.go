@@ -1,0 +1,346 @@
+// Package worker runs the maintenance of one table: settings, plan, staged
+// files, commit, clean-up, result. It is what the admin's jobs and the command
+// line both call.
+//
+// One operation runs on a table at a time in one process; that spares work and
+// is not what safety rests on. Every run first brings to an end what earlier
+// runs on the table left open.
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seaice/seaice/commit"
+	"github.com/seaice/seaice/config"
+	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/filer"
+	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/internal/clock"
+	"github.com/seaice/seaice/journal"
+	"github.com/seaice/seaice/ops"
+	"github.com/seaice/seaice/trash"
+)
+
+// Tenancy knows the other tables of the cluster. Its answers come from a fresh
+// look; what cannot be read is an error, and then nothing is removed.
+type Tenancy interface {
+	// Allowed returns a function that refuses paths which the table of v does not
+	// own alone.
+	Allowed(ctx context.Context, v *iceberg.View) (func(filer.Path) error, error)
+	// Foreign tells which of the paths another table references, and which one.
+	Foreign(ctx context.Context, v *iceberg.View, paths []filer.Path) (map[filer.Path]iceberg.TableID, error)
+}
+
+// Options make a Runner.
+type Options struct {
+	Filer    filer.Filer
+	Clock    clock.Clock
+	Registry *ops.Registry
+	Tenancy  Tenancy
+	Events   Events
+	Profile  commit.Profile
+	// Draw gives random numbers, see commit.Options.
+	Draw func() uint64
+	// Beat paces the renewal of leases; the system's clock when nil. A virtual
+	// clock would not wait.
+	Beat clock.Clock
+}
+
+// Runner runs operations on tables. It is safe for concurrent use.
+type Runner struct {
+	o     Options
+	store *journal.Store
+	locks locks
+}
+
+// New returns a Runner.
+func New(o Options) *Runner {
+	if o.Profile == "" {
+		o.Profile = commit.FilerCAS
+	}
+	if o.Beat == nil {
+		o.Beat = clock.System()
+	}
+	return &Runner{o: o, store: journal.New(o.Filer, o.Clock)}
+}
+
+// Journals are the journals of the filer.
+func (r *Runner) Journals() *journal.Store { return r.store }
+
+// Target is a table with the settings that hold for it now.
+type Target struct {
+	View     *iceberg.View
+	Settings *config.Settings
+	// Now is the filer's time.
+	Now time.Time
+}
+
+// Load reads a table and resolves its settings. layers hold what the form, the
+// rules and the command line say; what the table and its bucket say is read
+// here.
+func (r *Runner) Load(ctx context.Context, id iceberg.TableID, layers config.Layers) (*Target, error) {
+	v, err := iceberg.Load(ctx, r.o.Filer, id)
+	if err != nil {
+		return nil, err
+	}
+	bucket, err := r.o.Filer.Stat(ctx, filer.BucketPath(id.Bucket))
+	if err != nil {
+		return nil, fault.In("look at bucket "+id.Bucket, err)
+	}
+	layers.Maintenance, err = config.ParseMaintenance(bucket.Extended[iceberg.AttrMaintenance], v.Entry.Extended[iceberg.AttrMaintenance])
+	if err != nil {
+		return nil, fault.In("read the maintenance configuration of "+id.String(), err)
+	}
+	layers.Properties = v.Metadata.Properties
+	s, err := config.Resolve(layers, id.String())
+	if err != nil {
+		return nil, err
+	}
+	now, err := journal.TrustedTime(ctx, r.o.Filer, r.o.Clock)
+	if err != nil {
+		return nil, err
+	}
+	return &Target{View: v, Settings: s, Now: now}, nil
+}
+
+// Plan plans an operation on a loaded table.
+func (r *Runner) Plan(ctx context.Context, k ops.Kind, t *Target) (ops.Plan, error) {
+	op, err := r.o.Registry.Get(k)
+	if err != nil {
+		return nil, err
+	}
+	var p ops.Plan
+	err = guard("plan "+string(k), func() error {
+		var err error
+		p, err = op.Plan(ctx, ops.Input{View: t.View, Reader: r.o.Filer, Settings: t.Settings, Now: t.Now})
+		return err
+	})
+	return p, err
+}
+
+// guard turns a panic into an error that stops the operation everywhere. It
+// never cleans up: what is staged is in the journal.
+func guard(doing string, fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fault.New(fault.Halt, fmt.Sprintf("%s: panic: %v", doing, p))
+		}
+	}()
+	return fn()
+}
+
+// Request asks for operations on one table.
+type Request struct {
+	Table  iceberg.TableID
+	Layers config.Layers
+	// Only runs these operations, in this order, instead of those the settings
+	// name. An operation that the settings forbid is skipped all the same.
+	Only []ops.Kind
+	// Plan is executed instead of planning again. Only must name its operation.
+	Plan ops.Plan
+	// DryRun plans and does not execute, whatever the settings say.
+	DryRun bool
+	// RunPrefix begins the names of the runs, so that a job finds its own.
+	RunPrefix string
+	Progress  ops.Progress
+	// Planned, if set, sees each plan before it is executed and may refuse it.
+	Planned func(ops.Plan) error
+}
+
+// Run runs the operations of a request one after another and returns a result
+// for each that was tried. Each sees the table as the one before left it. An
+// error that concerns the table as a whole ends the sequence; a failure that
+// only concerns one operation is in its result, and the next one runs. The
+// error joins the failures.
+func (r *Runner) Run(ctx context.Context, q Request) ([]ops.Result, error) {
+	if q.Progress == nil {
+		q.Progress = ops.Silent{}
+	}
+	release, err := r.locks.acquire(ctx, q.Table)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	t, err := r.Load(ctx, q.Table, q.Layers)
+	if err != nil {
+		return nil, err
+	}
+	if !t.Settings.DryRun && !q.DryRun {
+		if err := r.recover(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	kinds := q.Only
+	if len(kinds) == 0 {
+		kinds = t.Settings.Operations
+	}
+	var results []ops.Result
+	var failures error
+	for i, k := range kinds {
+		if i > 0 {
+			if t, err = r.Load(ctx, q.Table, q.Layers); err != nil {
+				return results, errors.Join(failures, err)
+			}
+		}
+		res, err := r.one(ctx, k, t, q)
+		results = append(results, res)
+		failures = errors.Join(failures, err)
+		if stops(err) {
+			break
+		}
+	}
+	return results, failures
+}
+
+// stops reports whether after err no further operation may run on the table.
+func stops(err error) bool {
+	switch fault.Of(err) {
+	case fault.Unknown, fault.Corrupt, fault.Halt, fault.Canceled:
+		return true
+	}
+	return false
+}
+
+// one runs one operation and turns whatever happens into a result.
+func (r *Runner) one(ctx context.Context, k ops.Kind, t *Target, q Request) (ops.Result, error) {
+	res := ops.Result{Table: q.Table, Operation: k, Started: r.o.Clock.Now().UTC(), Guarantee: r.o.Profile}
+	res.TableUUID = t.View.Metadata.UUID.String()
+	res.Run = runName(q.RunPrefix, k, t.Now)
+	r.o.Events.begin(res)
+	err := r.run(ctx, k, t, q, &res)
+	res.Ended = r.o.Clock.Now().UTC()
+	if err != nil {
+		if res.Status != ops.OutcomeUnknown {
+			res.Status = ops.Failed
+		}
+		res.Error, res.Kind, res.Hints = err.Error(), fault.Of(err), fault.Hints(err)
+		if res.Message == "" {
+			res.Message = fmt.Sprintf("%s: %s", k, err)
+		}
+	}
+	r.o.Events.end(res)
+	return res, err
+}
+
+func runName(prefix string, k ops.Kind, now time.Time) string {
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // never fails
+	if prefix != "" {
+		prefix += "-"
+	}
+	return prefix + string(k) + "-" + now.UTC().Format("20060102T150405") + "-" + hex.EncodeToString(b)
+}
+
+func (r *Runner) run(ctx context.Context, k ops.Kind, t *Target, q Request, res *ops.Result) error {
+	for _, s := range t.Settings.Skipped {
+		if s.Operation == k {
+			res.Status = ops.NothingToDo
+			res.Reasons = []ops.Reason{{Code: "disabled", Subject: string(k), Count: 1, Text: s.Reason, Setting: s.Origin.String()}}
+			res.Message = fmt.Sprintf("%s: skipped, %s", k, s.Reason)
+			return nil
+		}
+	}
+	p := q.Plan
+	if p == nil {
+		q.Progress.Note("planning " + string(k))
+		var err error
+		if p, err = r.Plan(ctx, k, t); err != nil {
+			return err
+		}
+	}
+	h := p.Head()
+	res.PlanDigest, res.Predicted, res.Reasons, res.Message = h.Digest, h.Effects, h.Reasons, fmt.Sprintf("%s: %s", k, p.Summary())
+	r.o.Events.planned(*res)
+	if q.Planned != nil {
+		if err := q.Planned(p); err != nil {
+			return err
+		}
+	}
+	switch {
+	case p.Empty():
+		res.Status = ops.NothingToDo
+		return nil
+	case t.Settings.DryRun || q.DryRun:
+		res.Status = ops.DryRun
+		return nil
+	}
+	return r.execute(ctx, k, p, t, q, res)
+}
+
+// execute stages, commits and cleans up.
+func (r *Runner) execute(ctx context.Context, k ops.Kind, p ops.Plan, t *Target, q Request, res *ops.Result) error {
+	op, err := r.o.Registry.Get(k)
+	if err != nil {
+		return err
+	}
+	base := p.Head().Base
+	run, err := r.store.Open(ctx, journal.Options{
+		Table: q.Table, UUID: base.UUID, Op: string(k), Run: res.Run, PlanDigest: p.Head().Digest,
+		Base: base.MetadataLocation, Lease: t.Settings.JournalLease,
+	})
+	if err != nil {
+		return err
+	}
+	tr, err := trash.New(r.o.Filer, r.o.Clock, trash.Options{Grace: t.Settings.TrashRetention})
+	if err != nil {
+		return err
+	}
+	c := commit.New(r.o.Filer, r.o.Clock, commit.Options{Profile: r.o.Profile, Retries: t.Settings.MaxCommitRetries, Draw: r.o.Draw})
+	st := c.Stage(run, t.View)
+	ctx, stop := r.keepLease(ctx, run, t.Settings.JournalLease)
+	defer stop()
+
+	done := commit.Result{Outcome: commit.Refused}
+	var work ops.Work
+	err = guard("execute "+string(k), func() error {
+		var err error
+		work, err = op.Execute(ctx, p, st, q.Progress)
+		return err
+	})
+	if err == nil {
+		q.Progress.Note("committing " + string(k))
+		done, err = c.Commit(ctx, work.Change, st)
+	}
+	res.Commit = &done
+	r.settle(ctx, k, t, st, tr, work, res)
+	c.Finish(ctx, st, &done, tr)
+	res.Warnings = append(res.Warnings, done.Warnings...)
+	return err
+}
+
+// settle fills in the result by the outcome, cleans up after a commit, and
+// stores the result in the journal.
+func (r *Runner) settle(ctx context.Context, k ops.Kind, t *Target, st *commit.Stage, tr *trash.Trash, work ops.Work, res *ops.Result) {
+	switch done := res.Commit; {
+	case done.Outcome == commit.Committed:
+		res.Status = ops.Finished
+		r.after(ctx, k, t, st, tr, work, res)
+	case done.Outcome == commit.Unknown:
+		res.Status = ops.OutcomeUnknown
+		for _, f := range st.Files() {
+			res.Kept = append(res.Kept, f.Path.String())
+		}
+	case done.Nothing:
+		res.Status = ops.NothingToDo
+	default:
+		res.Status = ops.Failed
+	}
+	// The result is history; a run whose outcome is open gets its result from
+	// whoever resolves it.
+	if res.Status == ops.OutcomeUnknown {
+		return
+	}
+	raw, err := json.Marshal(res)
+	if err == nil {
+		err = st.Run().Result(context.WithoutCancel(ctx), raw)
+	}
+	if err != nil {
+		res.Warnings = append(res.Warnings, "store the result: "+err.Error())
+	}
+}
