@@ -123,7 +123,7 @@ func Discover(ctx context.Context, r filer.Reader, f Filter) iter.Seq2[Found, er
 }
 
 type walk struct {
-	ctx   context.Context //nolint:containedctx // lives as long as one walk
+	ctx   context.Context // lives as long as one walk
 	r     filer.Reader
 	f     Filter
 	yield func(Found, error) bool

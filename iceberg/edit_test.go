@@ -176,6 +176,17 @@ func TestRefTypesInAnyCase(t *testing.T) {
 	require.Equal(t, iceberg.SnapshotID(3), s.ID)
 }
 
+func TestRefsToNothing(t *testing.T) {
+	m := parse(t, tableJSON(2, map[string]any{"refs": map[string]any{"main": map[string]any{"snapshot-id": -1, "type": "branch", "max-ref-age-ms": 5}}}))
+	require.Empty(t, m.Refs)
+	out := build(t, m, func(e *iceberg.Edit) {
+		s := next(m, 77)
+		e.AddSnapshot(s)
+		e.SetRef("main", 77)
+	})
+	require.Equal(t, iceberg.Ref{SnapshotID: 77, Type: iceberg.Branch, MaxRefAgeMs: ptr[int64](5)}, out.Metadata.Refs["main"])
+}
+
 func TestMetadataFromBeforeRefs(t *testing.T) {
 	m := parse(t, history(2, map[string]any{"refs": nil}))
 	require.Equal(t, iceberg.SnapshotID(3), m.Refs["main"].SnapshotID)

@@ -190,8 +190,13 @@ func (p *parser) refs() error {
 	if raw, ok := p.fields["refs"]; ok {
 		err := rawjson.EachMember(raw, func(key, value []byte) error {
 			ref, err := parseRef(value)
-			m.Refs[string(key)] = ref
-			return fault.In(fmt.Sprintf("ref %q", key), err)
+			if err != nil {
+				return fault.In(fmt.Sprintf("ref %q", key), err)
+			}
+			if ref.SnapshotID != -1 { // -1 means none, as in current-snapshot-id
+				m.Refs[string(key)] = ref
+			}
+			return nil
 		})
 		if err != nil {
 			return inField("refs", err)

@@ -2,7 +2,6 @@ package iceberg_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -145,6 +144,7 @@ func TestSuccessor(t *testing.T) {
 
 // readByCatalog reads the record as the catalog's own struct does.
 func readByCatalog(t *testing.T, raw []byte) {
+	t.Helper()
 	var back struct {
 		MetadataVersion int                     `json:"metadataVersion"`
 		ModifiedAt      time.Time               `json:"modifiedAt"`
@@ -172,7 +172,7 @@ func TestLargeMetadataIsKeptByLocationOnly(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	ctx := context.Background()
+	ctx := t.Context()
 	t.Run("kept in the record", func(t *testing.T) {
 		f := world()
 		putTable(f, events, eventsV7, history(2, nil))

@@ -165,6 +165,7 @@ func requireKind(t require.TestingT, want fault.Kind, err error, text ...string)
 
 // fixtures is the directory of files written by others.
 func fixtures(t *testing.T) string {
+	t.Helper()
 	dir := os.Getenv("SEAICE_FIXTURES")
 	if dir == "" {
 		dir = "../../shared/fixtures"
