@@ -164,6 +164,9 @@ func TestReplayForgets(t *testing.T) {
 	require.NoError(t, f.Move(ctx, m))
 	require.NoError(t, f.Move(ctx, m))
 	f.ForgetRequests()
+	require.NoError(t, f.Move(ctx, m), "forgotten, but it can be seen to have happened")
+	f.SetAttributes(root.Join("g"), map[string][]byte{"other": nil, "k": []byte("v")})
+	f.ForgetRequests()
 	require.ErrorIs(t, f.Move(ctx, m), filer.ErrNotFound)
 
 	g, err := f.Stat(ctx, root.Join("g"))
@@ -190,6 +193,13 @@ func TestOldFiler(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []byte("v"), now.Extended["k"])
 	require.True(t, fault.Is(f.Patch(ctx, now, map[string][]byte{"k": nil}, "id"), fault.Unsupported))
+	m := filer.Move{From: now, To: root.Join("g"), ID: "id"}
+	require.NoError(t, f.Move(ctx, m), "renamed")
+	require.NoError(t, f.Move(ctx, m), "it can be seen to have happened")
+	f.PutFile(now.Path, nil)
+	require.ErrorIs(t, f.Move(ctx, m), filer.ErrPrecondition)
+	f.SetTimes(root.Join("g"), filertest.Times{})
+	require.True(t, fault.Is(f.Delete(ctx, root.Join("g"), filer.Guard{}), fault.Unsupported))
 }
 
 func TestUnreadableFiles(t *testing.T) {
@@ -226,6 +236,8 @@ func TestRemoteFiles(t *testing.T) {
 	require.Equal(t, want, got)
 	require.True(t, read.RemoteBacked())
 	require.False(t, read.RemoteOnly(), "cached by the first open")
+	require.True(t, fault.Is(f.Delete(ctx, e.Path, filer.Guard{}), fault.Unsupported))
+	require.True(t, fault.Is(f.Move(ctx, filer.Move{From: read, To: root.Join("m"), ID: "id"}), fault.Unsupported))
 	f.PutRemote(root.Join("gone"), 1000, nil)
 	_, err = f.Open(ctx, root.Join("gone"))
 	require.True(t, fault.Is(err, fault.Transient), "%v", err)
@@ -251,6 +263,10 @@ func TestF109EntryTimes(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, c.newest.Equal(e.Newest), "%+v: %v", c.times, e.Newest)
 		require.True(t, c.times.Mtime.Equal(e.Mtime))
+		if c.newest.IsZero() {
+			guard := filer.Guard{NotModifiedAfter: filertest.Epoch.Add(day)}
+			require.ErrorIs(t, f.Delete(t.Context(), p, guard), filer.ErrPrecondition, "no time is as good as now")
+		}
 	}
 }
 
@@ -263,6 +279,8 @@ func TestVersionedObjects(t *testing.T) {
 	require.Equal(t, []byte("second"), f.Content(dir.Path.Join(name)))
 	require.Len(t, f.Files(dir.Path), 2)
 	require.False(t, f.Exists(root.Join("data/x.parquet")))
+	_, err := f.Open(t.Context(), root.Join("data/x.parquet"))
+	require.True(t, fault.Is(err, fault.Unsupported), "%v", err)
 }
 
 // Later chunks cover earlier ones, holes are zero.
@@ -331,7 +349,7 @@ func TestSubscribeUntilMovesTheClock(t *testing.T) {
 		require.NoError(t, err)
 		n++
 	}
-	require.Equal(t, 2, n, "the file and its directory")
+	require.Equal(t, 1, n, "the directory itself is not below it")
 	require.Equal(t, until, clk.Now().Add(time.Minute), "the filer's clock reached it")
 }
 

@@ -166,18 +166,22 @@ func (s *store) events(prefix filer.Path, last int64, limit int) []filer.Event {
 	from := string(binary.BigEndian.AppendUint64(nil, uint64(max(last, 0)+1)))
 	s.feed.ascend(from, func(k string, c change) bool {
 		e := filer.Event{Time: time.Unix(0, int64(binary.BigEndian.Uint64([]byte(k))))}
-		if c.old != nil {
-			e.Old = entry(c.oldDir, c.old)
-		}
-		if c.new != nil {
-			e.New = entry(c.newDir, c.new)
-		}
-		if e.Old != nil && e.Old.Path.Within(prefix) || e.New != nil && e.New.Path.Within(prefix) {
+		e.Old, e.New = below(prefix, c.oldDir, c.old), below(prefix, c.newDir, c.new)
+		if e.Old != nil || e.New != nil {
 			out = append(out, e)
 		}
 		return len(out) < limit
 	})
 	return out
+}
+
+// below is the entry if it lies below prefix: what moves in or out appears
+// created or removed.
+func below(prefix, dir filer.Path, pb *filer_pb.Entry) *filer.Entry {
+	if pb == nil || !dir.Within(prefix) {
+		return nil
+	}
+	return entry(dir, pb)
 }
 
 // Open implements filer.Reader.
@@ -188,6 +192,10 @@ func (f *Filer) Open(ctx context.Context, p filer.Path) (filer.Object, error) {
 		defer f.s.mu.Unlock()
 		pb := f.s.find(p)
 		if pb == nil {
+			versions := filer.Path(p.String() + filer.VersionsSuffix)
+			if f.s.find(versions).GetIsDirectory() {
+				return fault.New(fault.Unsupported, "open "+p.String()+": it is an object of a versioned bucket")
+			}
 			return missing("open", p)
 		}
 		e := entry(p.Dir(), pb)

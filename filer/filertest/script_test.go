@@ -235,7 +235,7 @@ func TestHooks(t *testing.T) {
 		f.Virtual().Advance(time.Hour)
 	})
 	var seen bool
-	f.After(2, func(c filertest.Call) { seen = true })
+	f.After(2, func(filertest.Call) { seen = true })
 	_, err := f.Stat(ctx, e.Path)
 	require.NoError(t, err)
 	_, err = f.Update(ctx, filer.Update{Base: e, Expect: filer.Expectation(e, "peer"), Set: map[string][]byte{"k": []byte("v")}})

@@ -101,6 +101,9 @@ func (s *store) put(p filer.Path, pb *filer_pb.Entry) error {
 	if pb.Attributes == nil {
 		pb.Attributes = &filer_pb.FuseAttributes{}
 	}
+	if pb.Attributes.Mime == octetStream {
+		pb.Attributes.Mime = "" // the filer leaves the default out
+	}
 	if old != nil {
 		pb.Attributes.Crtime, pb.Attributes.CrtimeNs = old.GetAttributes().GetCrtime(), old.GetAttributes().GetCrtimeNs()
 	}

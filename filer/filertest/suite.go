@@ -3,7 +3,6 @@ package filertest
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -72,6 +71,8 @@ func Suite(t *testing.T, open func(t *testing.T) Env) {
 		{"DeleteGuards", testDeleteGuards},
 		{"DeleteDirectory", testDeleteDirectory},
 		{"Unlink", testUnlink},
+		{"History", testHistory},
+		{"LargeAttributes", testLargeAttributes},
 		{"Subscribe", testSubscribe},
 		{"SubscribeLive", testSubscribeLive},
 		{"Clock", testClock},
@@ -195,6 +196,6 @@ func same(t testing.TB, want, got []byte) {
 		for at < min(len(want), len(got)) && want[at] == got[at] {
 			at++
 		}
-		require.FailNow(t, "content differs", fmt.Sprintf("%d bytes, want %d; first difference at %d", len(got), len(want), at))
+		require.FailNow(t, "content differs", "%d bytes, want %d; first difference at %d", len(got), len(want), at)
 	}
 }

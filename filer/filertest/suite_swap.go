@@ -1,7 +1,10 @@
 package filertest
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -288,4 +291,77 @@ func testMoveRace(t *testing.T, s *suite) {
 	wg.Wait()
 	require.EqualValues(t, 1, won.Load())
 	require.Len(t, s.names(filer.ListOptions{}), 1)
+}
+
+// testHistory runs a random history and compares with a model after each step.
+func testHistory(t *testing.T, s *suite) {
+	rnd := s.seeded()
+	model := map[string]string{}
+	names := []string{"a", "b", "c c", "%41"}
+	var steps []string
+	for i := range 120 {
+		from, to := names[rnd.IntN(len(names))], names[rnd.IntN(len(names))]
+		old, had := model[from]
+		value := fmt.Sprintf("%d %s", i, noise(uint64(i), rnd.IntN(40)))
+		var step string
+		var err error
+		ok := true
+		switch rnd.IntN(5) {
+		case 0:
+			step, ok = "put "+from, !had
+			_, err = s.Filer.Put(s.ctx, s.path(from), []byte(value), filer.CreateOptions{})
+		case 1:
+			step = "replace " + from
+			_, err = s.Filer.Put(s.ctx, s.path(from), []byte(value), filer.CreateOptions{Replace: true})
+		case 2:
+			step, ok, value = "delete "+from, had, ""
+			err = s.Filer.Delete(s.ctx, s.path(from), filer.Guard{})
+			delete(model, from)
+		case 3:
+			_, taken := model[to]
+			step, ok = "move "+from+" to "+to, had && !taken
+			if !had || from == to {
+				continue
+			}
+			err = s.Filer.Move(s.ctx, filer.Move{From: s.stat(from), To: s.path(to), ID: s.id(fmt.Sprint(i))})
+			if ok {
+				delete(model, from)
+				from, value = to, old
+			}
+		case 4:
+			if !had {
+				continue
+			}
+			e := s.stat(from)
+			step = "update " + from
+			_, err = s.Filer.Update(s.ctx, filer.Update{Base: e, Expect: filer.Expectation(e, "n"), Set: map[string][]byte{"n": fmt.Append(nil, i)}, Content: []byte(value)})
+		}
+		steps = append(steps, step)
+		require.Equal(t, ok, err == nil, "%v: %v", steps, err)
+		if ok && value != "" {
+			model[from] = value
+		}
+		require.Equal(t, sorted(slices.Collect(maps.Keys(model))), s.names(filer.ListOptions{}), "%v", steps)
+		for n, want := range model {
+			same(t, []byte(want), s.content(n))
+		}
+	}
+}
+
+// testLargeAttributes: a record holds the table's metadata, up to 10 MB.
+func testLargeAttributes(t *testing.T, s *suite) {
+	const name = "s3tables.metadata"
+	big := func(c string) []byte { return bytes.Repeat([]byte(c), 9_900_000) }
+	s.put("rec/x", nil)
+	base := s.stat("rec")
+	_, err := s.Filer.Update(s.ctx, filer.Update{Base: base, Expect: filer.Expectation(base, name), Set: map[string][]byte{name: big("a")}})
+	require.NoError(t, err)
+	base = s.stat("rec")
+	same(t, big("a"), base.Extended[name])
+	_, err = s.Filer.Update(s.ctx, filer.Update{Base: base, Expect: filer.Expectation(base), Set: map[string][]byte{name: big("b")}})
+	require.NoError(t, err)
+	now := s.stat("rec")
+	same(t, big("b"), now.Extended[name])
+	require.NoError(t, s.Filer.Patch(s.ctx, now, map[string][]byte{name: big("c")}, s.id("1")))
+	same(t, big("c"), s.stat("rec").Extended[name])
 }

@@ -104,43 +104,93 @@ func (f *Filer) Patch(ctx context.Context, base *filer.Entry, set map[string][]b
 	})
 }
 
-// Move implements filer.Mover. The feed shows it as a creation and a removal.
+// Move implements filer.Mover. The feed shows it as a creation and a removal. A
+// filer without transactions renames instead, with the same guards and without
+// a memory of the request. Either way a move that finds its work done says so.
 func (f *Filer) Move(ctx context.Context, m filer.Move) error {
+	if m.From == nil {
+		return fault.New(fault.Halt, "move without a source entry")
+	}
+	m.Set = copyMap(m.Set)
 	from := m.From.Path
-	planned, set := m.From.Identity(), copyMap(m.Set)
 	return f.do(ctx, Call{Op: OpMove, Path: from, To: m.To}, func() error {
 		doing := fmt.Sprintf("move %s to %s", from, m.To)
-		if _, err := filer.ParsePath(string(m.To)); err != nil {
-			return err
+		if err := movable(m); err != nil {
+			return fault.In(doing, err)
 		}
-		if m.From.IsDir {
-			return fault.New(fault.Unsupported, doing+": it is a directory")
+		if f.s.opts.Capabilities.Transactions {
+			return fault.In(doing, f.s.transaction(from, m.ID, func() error { return f.s.move(m) }))
 		}
-		if from.Bucket() != m.To.Bucket() {
-			return fault.New(fault.Unsupported, doing+": it lies in another bucket")
-		}
-		return f.s.transaction(from, m.ID, func() error {
-			cur := f.s.find(from)
-			if cur == nil {
-				return missing(doing, from)
-			}
-			if cur.GetIsDirectory() || entry(from.Dir(), cur).Identity() != planned {
-				return fault.Wrap(fault.Stale, doing, filer.ErrPrecondition)
-			}
-			if f.s.find(m.To) != nil {
-				return fault.Wrap(fault.Stale, doing, filer.ErrExists)
-			}
-			next := share(cur)
-			for k, v := range set {
-				setAttr(next, k, v)
-			}
-			if err := f.s.put(m.To, next); err != nil {
-				return err
-			}
-			f.s.drop(from, keepChunks)
-			return nil
-		})
+		f.s.mu.Lock()
+		defer f.s.mu.Unlock()
+		return fault.In(doing, f.s.move(m))
 	})
+}
+
+// movable checks what can be known without looking.
+func movable(m filer.Move) error {
+	if _, err := filer.ParsePath(string(m.To)); err != nil {
+		return err
+	}
+	switch from := m.From.Path; {
+	case from.Bucket() == "" || from.Bucket() != m.To.Bucket() || m.To == filer.BucketPath(m.To.Bucket()):
+		return fault.New(fault.Unsupported, "files move only within their bucket")
+	case m.To.Within(from) || from.Within(m.To):
+		return fault.New(fault.Unsupported, "one path lies within the other")
+	}
+	return plain(m.From)
+}
+
+// plain refuses what is neither moved nor removed.
+func plain(e *filer.Entry) error {
+	switch {
+	case e.IsDir:
+		return fault.New(fault.Unsupported, "it is a directory")
+	case e.RemoteBacked():
+		return fault.New(fault.Unsupported, "it is backed by a remote store")
+	case len(e.PB.GetHardLinkId()) > 0:
+		return fault.New(fault.Unsupported, "it is a hard link")
+	}
+	return nil
+}
+
+func (s *store) move(m filer.Move) error {
+	from := m.From.Path
+	cur, target := s.find(from), s.find(m.To)
+	if cur == nil {
+		if target != nil && moved(m, entry(m.To.Dir(), target)) {
+			return nil
+		}
+		return missing("look up", from)
+	}
+	e := entry(from.Dir(), cur)
+	if e.Identity() != m.From.Identity() || e.IsDir {
+		return fault.Wrap(fault.Stale, "the source was written again", filer.ErrPrecondition)
+	}
+	if err := plain(e); err != nil {
+		return err
+	}
+	if target != nil {
+		return fault.Wrap(fault.Stale, "the target is taken", filer.ErrExists)
+	}
+	next := share(cur)
+	for k, v := range m.Set {
+		setAttr(next, k, v)
+	}
+	if err := s.put(m.To, next); err != nil {
+		return err
+	}
+	s.drop(from, keepChunks)
+	return nil
+}
+
+// moved reports whether target is what the move makes of its source.
+func moved(m filer.Move, target *filer.Entry) bool {
+	want := share(m.From.PB)
+	for k, v := range m.Set {
+		setAttr(want, k, v)
+	}
+	return !target.IsDir && target.Identity() == m.From.Identity() && maps.EqualFunc(want.Extended, target.Extended, bytes.Equal)
 }
 
 // transaction runs apply unless the answer for id at p is remembered. Refusals
@@ -182,13 +232,16 @@ func (s *store) remove(doing string, p filer.Path, g filer.Guard, fate chunkFate
 		return missing(doing, p)
 	}
 	e := entry(p.Dir(), cur)
+	if err := plain(e); err != nil {
+		return fault.In(doing, err)
+	}
 	switch {
-	case e.IsDir:
-		return fault.New(fault.Unsupported, doing+": it is a directory")
 	case g.Identity != "" && g.Identity != e.Identity():
 		return fault.Wrap(fault.Stale, doing+": not the file that was planned", filer.ErrPrecondition)
-	case !g.NotModifiedAfter.IsZero() && e.Mtime.After(g.NotModifiedAfter):
+	case !g.NotModifiedAfter.IsZero() && (e.Newest.IsZero() || e.Newest.After(g.NotModifiedAfter)):
 		return fault.Wrap(fault.Stale, doing+": modified since", filer.ErrPrecondition)
+	case !s.opts.Capabilities.Transactions && e.Mtime.IsZero():
+		return fault.New(fault.Unsupported, doing+": it has no time to guard it by")
 	}
 	s.drop(p, fate)
 	return nil
