@@ -129,9 +129,24 @@ func (d document) schemas() ([]*icego.Schema, error) {
 			return nil, err
 		}
 		s.ID = int(p.num("schema-id"))
-		out = append(out, s)
+		out = append(out, exactDefaults(s, p))
 	}
 	return out, nil
+}
+
+// exactDefaults puts the numbers of top-level default values back as they are
+// written; decoding a schema rounds them.
+func exactDefaults(s *icego.Schema, part document) *icego.Schema {
+	fields := slices.Clone(s.Fields())
+	for i, f := range part.objects("fields") {
+		if v, ok := f["initial-default"]; ok {
+			fields[i].InitialDefault = v
+		}
+		if v, ok := f["write-default"]; ok {
+			fields[i].WriteDefault = v
+		}
+	}
+	return icego.NewSchemaWithIdentifiers(s.ID, s.IdentifierFieldIDs, fields...)
 }
 
 func (d document) specs() ([]icego.PartitionSpec, error) {

@@ -182,10 +182,12 @@ func (tb *Table) SetSpec(ctx context.Context, text string) (iceberg.SpecID, erro
 		return 0, err
 	}
 	var fields []icego.PartitionField
+	taken := map[int]bool{}
 	for i := range parsed.NumFields() {
 		f := parsed.Field(i)
-		if old, ok := sameField(specs, f); ok {
+		if old, ok := sameField(specs, f); ok && !taken[old] {
 			f.FieldID = old
+			taken[old] = true
 		} else {
 			last++
 			f.FieldID = int(last)
@@ -207,13 +209,20 @@ func (tb *Table) SetSpec(ctx context.Context, text string) (iceberg.SpecID, erro
 	})
 }
 
+// sameField is the id of the field that f continues: of the same name and
+// source if it became void, else of the same transform of the same source.
 func sameField(specs []icego.PartitionSpec, f icego.PartitionField) (int, bool) {
-	for _, s := range specs {
-		for i := range s.NumFields() {
-			old := s.Field(i)
-			void := old.Transform.String() == "void" || f.Transform.String() == "void"
-			if old.SourceID() == f.SourceID() && (old.Transform.String() == f.Transform.String() || void && old.Name == f.Name) {
-				return old.FieldID, true
+	for _, byName := range []bool{true, false} {
+		for _, s := range specs {
+			for i := range s.NumFields() {
+				old := s.Field(i)
+				same := old.Transform.String() == f.Transform.String()
+				if byName {
+					same = old.Name == f.Name && f.Transform.String() == "void"
+				}
+				if same && old.SourceID() == f.SourceID() {
+					return old.FieldID, true
+				}
 			}
 		}
 	}

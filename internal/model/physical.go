@@ -17,7 +17,7 @@ func (tb *Table) applies(s *Snapshot, d, e *Entry) bool {
 	case Vector:
 		return e.Seq <= d.Seq && d.File.Referenced == e.File.Path && tb.samePartition(d.File, e.File)
 	case PositionDeletes:
-		if e.Seq > d.Seq || !tb.samePartition(d.File, e.File) {
+		if _, names := d.File.Positions[e.File.Path]; !names || e.Seq > d.Seq || !tb.samePartition(d.File, e.File) {
 			return false
 		}
 		for _, other := range s.DeleteFiles() { // a vector replaces position deletes

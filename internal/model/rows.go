@@ -198,29 +198,3 @@ func (f *File) RowsAt(positions ...int) []RowID {
 	}
 	return out
 }
-
-// ReaderGap names what keeps iceberg-go from reading a view rightly, empty when
-// nothing does. Such views are judged by Physical alone.
-func (tb *Table) ReaderGap(v View) string {
-	s, _, err := tb.resolveView(v)
-	if err != nil || s == nil {
-		return ""
-	}
-	for _, m := range s.Manifests {
-		switch {
-		case m.Style.UnknownField:
-			return "it refuses manifests with fields it does not know"
-		case m.Style.DeletesAsData && m.Deletes:
-			return "it refuses delete manifests that are labelled data"
-		}
-	}
-	for _, e := range s.DataFiles() {
-		if len(e.File.Written) == 0 {
-			continue
-		}
-		if len(tb.physicalRow(e, 0)) != len(e.File.Written[0]) {
-			return "it reads an identity partition column that is not in the file as null"
-		}
-	}
-	return ""
-}

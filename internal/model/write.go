@@ -172,7 +172,7 @@ func (tb *Table) writeDataFile(ctx context.Context, spec icego.PartitionSpec, pa
 	for _, r := range rows {
 		written := Row{}
 		for _, field := range s.Fields() {
-			written[iceberg.FieldID(field.ID)] = resolve(field, tb.rows[r])
+			written[iceberg.FieldID(field.ID)] = promote(field.Type, resolve(field, tb.rows[r]))
 		}
 		f.Written = append(f.Written, written)
 	}
@@ -319,7 +319,7 @@ func (tb *Table) writeKeys(ctx context.Context, spec icego.PartitionSpec, partit
 	for _, k := range keys {
 		key := Row{}
 		for _, field := range fields {
-			key[iceberg.FieldID(field.ID)] = k[iceberg.FieldID(field.ID)]
+			key[iceberg.FieldID(field.ID)] = promote(field.Type, k[iceberg.FieldID(field.ID)])
 		}
 		f.Keys = append(f.Keys, key)
 	}

@@ -1,0 +1,85 @@
+package model
+
+import (
+	"fmt"
+
+	icego "github.com/apache/iceberg-go"
+
+	"github.com/seaice/seaice/iceberg"
+)
+
+// ReaderGap names what keeps iceberg-go v0.7.0 from reading a view rightly,
+// empty when nothing is known to. Such views are judged by Physical alone.
+func (tb *Table) ReaderGap(v View) string {
+	s, schema, err := tb.resolveView(v)
+	if err != nil || s == nil {
+		return ""
+	}
+	for _, m := range s.Manifests {
+		switch {
+		case m.Style.UnknownField:
+			return "it refuses manifests with fields it does not know"
+		case m.Style.DeletesAsData && m.Deletes:
+			return "it refuses delete manifests that are labelled data"
+		}
+	}
+	for _, e := range s.DataFiles() {
+		if gap := tb.fileGap(s, schema, e); gap != "" {
+			return gap
+		}
+	}
+	return ""
+}
+
+func (tb *Table) fileGap(s *Snapshot, schema *icego.Schema, e *Entry) string {
+	if len(e.File.Written) == 0 {
+		return ""
+	}
+	written := e.File.Written[0]
+	if len(tb.physicalRow(e, 0)) != len(written) {
+		return "it reads an identity partition column that is not in the file as null"
+	}
+	for _, f := range schema.Fields() {
+		if _, has := written[iceberg.FieldID(f.ID)]; has || f.InitialDefault == nil {
+			continue
+		}
+		if temporal(f.Type) {
+			return "it refuses default values of dates and times in the form of the specification"
+		}
+		if n, ok := resolve(f, written).(int64); ok && (n > 1<<53 || n < -1<<53) {
+			return "it rounds default values beyond 2^53"
+		}
+	}
+	for _, d := range s.DeleteFiles() {
+		if d.File.Content != EqualityDeletes || !tb.applies(s, d, e) {
+			continue
+		}
+		for _, id := range d.File.KeyFields {
+			if _, has := written[id]; !has {
+				return "it refuses equality deletes over a column that a data file lacks"
+			}
+			if a, b := goType(e.File.Written, id), goType(d.File.Keys, id); a != "" && b != "" && a != b {
+				return "it finds no equality delete of a promoted column in files written before"
+			}
+		}
+	}
+	return ""
+}
+
+// goType is the Go type of a field's values in rows, empty if all are null.
+func goType(rows []Row, id iceberg.FieldID) string {
+	for _, row := range rows {
+		if v := row[id]; v != nil {
+			return fmt.Sprintf("%T", v)
+		}
+	}
+	return ""
+}
+
+func temporal(t icego.Type) bool {
+	switch t.(type) {
+	case icego.DateType, icego.TimeType, icego.TimestampType, icego.TimestampTzType, icego.TimestampNsType, icego.TimestampTzNsType:
+		return true
+	}
+	return false
+}
