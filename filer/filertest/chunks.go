@@ -1,7 +1,9 @@
 package filertest
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/subtle"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -66,8 +68,12 @@ func mask(b, key []byte, at int64) {
 	if len(key) == 0 {
 		return
 	}
-	for i := range b {
-		b[i] ^= key[(at+int64(i))%int64(len(key))] | 1
+	pad := bytes.Repeat(key, 512)
+	for i := range pad {
+		pad[i] |= 1
+	}
+	for skip := int(at % int64(len(key))); len(b) > 0; skip = 0 {
+		b = b[subtle.XORBytes(b, b, pad[skip:]):]
 	}
 }
 

@@ -285,15 +285,15 @@ func TestVersionedObjects(t *testing.T) {
 
 // Later chunks cover earlier ones, holes are zero.
 func TestOverlappingChunks(t *testing.T) {
-	f := filertest.New(filertest.Options{ChunkSize: 4})
+	f := filertest.New(filertest.Options{ChunkSize: 100_000})
 	a := f.PutFile(root.Join("a"), noiseOf("a", 300_000))
 	b := f.PutFile(root.Join("b"), noiseOf("b", 300_000))
 	early, late := a.PB.Chunks[0], b.PB.Chunks[1]
 	late.Offset, late.ModifiedTsNs = 2, early.ModifiedTsNs+1
 	f.SetEntry(root, &filer_pb.Entry{
-		Name: "mixed", Chunks: []*filer_pb.FileChunk{late, early}, Attributes: &filer_pb.FuseAttributes{FileSize: 8},
+		Name: "mixed", Chunks: []*filer_pb.FileChunk{late, early}, Attributes: &filer_pb.FuseAttributes{FileSize: 100_004},
 	})
-	require.Equal(t, "aabbbb\x00\x00", string(f.Content(root.Join("mixed"))))
+	require.Equal(t, "aa"+strings.Repeat("b", 100_000)+"\x00\x00", string(f.Content(root.Join("mixed"))))
 }
 
 func noiseOf(s string, n int) []byte { return []byte(strings.Repeat(s, n)) }
