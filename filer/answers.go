@@ -141,9 +141,9 @@ func replied(doing string, code filer_pb.FilerError, text string) error {
 	return fault.Wrap(fault.Unknown, doing, cause)
 }
 
-// missing reports whether the text of a DeleteEntry reply or of an
-// AtomicRenameEntry error says that the entry is not there.
-func missing(text string) bool { return strings.Contains(text, textNotFound) }
+// unknown makes an error of the outcome being open. Its words are kept, its
+// sentinels are not: they would read as an answer.
+func unknown(err error) error { return fault.New(fault.Unknown, err.Error()) }
 
 // served maps the status of a volume server's answer. 404 is ErrNotFound: the
 // volume server does not hold the chunk.
@@ -152,7 +152,9 @@ func served(doing string, code int, says string) error {
 	switch {
 	case code >= 200 && code < 300:
 		return nil
-	case code == http.StatusNotFound:
+	case code == http.StatusNotFound, code >= 300 && code < 400:
+		// A server that does not have the volume redirects to one that does;
+		// the token would not go along, so the volume is looked up again.
 		return fault.Wrap(fault.Stale, doing, &answerError{says: err.Error(), is: ErrNotFound})
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return fault.WithHint(hintSecurity, fault.Wrap(fault.Unsupported, doing, err))

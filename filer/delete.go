@@ -101,5 +101,5 @@ func (c *Client) removeUnlessModified(ctx context.Context, doing string, e *Entr
 	case err == nil:
 		return fault.Wrap(fault.Stale, doing+": the filer held it back", ErrPrecondition)
 	}
-	return fault.Wrap(fault.Unknown, doing+": it cannot be looked at afterwards", err)
+	return fault.In(doing+": it cannot be looked at afterwards", unknown(err))
 }

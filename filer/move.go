@@ -118,7 +118,7 @@ func (c *Client) moveFailed(ctx context.Context, doing string, m Move, open bool
 		return nil
 	case open:
 		return fault.WithHint("both "+m.From.Path.String()+" and "+m.To.String()+" may hold the file",
-			fault.Wrap(fault.Unknown, doing, cause))
+			unknown(cause))
 	case NotFound(serr):
 		return fault.In(doing, serr)
 	}
@@ -153,13 +153,13 @@ func (c *Client) rename(ctx context.Context, doing string, m Move) error {
 	}
 	target, err := c.Stat(ctx, m.To)
 	if err != nil {
-		return fault.Wrap(fault.Unknown, doing+": it was renamed and cannot be looked at", err)
+		return fault.In(doing+": it was renamed and cannot be looked at", unknown(err))
 	}
 	if target.Identity() == source.Identity() {
 		return nil
 	}
 	if err := c.renameEntry(ctx, "move back "+m.To.String(), m.To, from); err != nil {
-		return fault.Wrap(fault.Unknown, doing+": another file was renamed and could not be moved back", err)
+		return fault.In(doing+": another file was renamed and could not be moved back", unknown(err))
 	}
 	return fault.Wrap(fault.Stale, doing+": the source was written again", ErrPrecondition)
 }

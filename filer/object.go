@@ -1,6 +1,7 @@
 package filer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -147,18 +148,21 @@ func (o *object) fill(ctx context.Context, buf []byte, off int64) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(o.c.cfg.Parallel)
 	at := off
-	for _, v := range views {
+	for i, v := range views {
 		from, to := max(v.start, off), min(v.stop, stop)
 		clear(buf[at-off : from-off])
 		at = to
 		part, skip := buf[from-off:to-off], v.skip+from-v.start
-		if len(views) == 1 {
-			return o.fetch(ctx, v.chunk, skip, part)
+		if i == len(views)-1 {
+			// The last one needs no goroutine of its own.
+			clear(buf[at-off:])
+			last := o.fetch(gctx, v.chunk, skip, part)
+			return cmp.Or(g.Wait(), last)
 		}
 		g.Go(func() error { return o.fetch(gctx, v.chunk, skip, part) })
 	}
 	clear(buf[at-off:])
-	return g.Wait()
+	return nil
 }
 
 // fetch reads part from the chunk, skip bytes into it.

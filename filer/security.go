@@ -170,7 +170,7 @@ func checkAuthorities(file string) error {
 // by itself: chunks that are stored compressed are asked for as such.
 func httpOf(v *viper.Viper) (doer, error) {
 	if !v.GetBool("https.client.enabled") {
-		return &http.Client{Transport: &http.Transport{
+		return &http.Client{CheckRedirect: noRedirect, Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepaliveTime}).DialContext,
 			MaxIdleConns:          256,
 			MaxIdleConnsPerHost:   64,
@@ -187,8 +187,11 @@ func httpOf(v *viper.Viper) (doer, error) {
 		return nil, err
 	}
 	c.Transport.DisableCompression = true
+	c.Client.CheckRedirect = noRedirect
 	return c, nil
 }
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 var quiet sync.Once
 

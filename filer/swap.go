@@ -108,7 +108,7 @@ func (c *Client) Patch(ctx context.Context, base *Entry, set map[string][]byte, 
 	if serr == nil && sameButStamp(now.PB, want) {
 		return nil
 	}
-	return fault.Wrap(fault.Unknown, doing+": an answer was lost", err)
+	return fault.In("an answer was lost", unknown(err))
 }
 
 // sameButStamp compares entries without the filer's stamp of their last change.
@@ -160,7 +160,7 @@ func (c *Client) transact(ctx context.Context, doing string, p Path, id string, 
 		c.leave(n)
 		if !b.again(ctx) {
 			if open {
-				return open, fault.Wrap(fault.Unknown, doing, err)
+				return open, unknown(err)
 			}
 			return open, gaveUp(ctx, err)
 		}
@@ -178,7 +178,7 @@ func transacted(doing string, r *filer_pb.ObjectTransactionResponse) error {
 	err := replied(doing, code, r.GetError())
 	if err != nil && r.GetFailedMutation() > 0 {
 		// Earlier mutations have happened.
-		return fault.Wrap(fault.Unknown, fmt.Sprintf("mutation %d failed behind others that took effect", r.GetFailedMutation()), err)
+		return fault.In(fmt.Sprintf("mutation %d failed behind others that took effect", r.GetFailedMutation()), unknown(err))
 	}
 	return err
 }

@@ -32,6 +32,7 @@ func (c *Client) Create(ctx context.Context, p Path, o CreateOptions) (Upload, e
 	if err != nil {
 		return nil, fault.In(doing, err)
 	}
+	o.Extended = maps.Clone(o.Extended)
 	u := &upload{c: c, path: p, o: o, sealed: sealed, slots: make(chan struct{}, max(2, c.cfg.Parallel))}
 	u.ctx, u.cancel = context.WithCancelCause(ctx)
 	return u, nil
