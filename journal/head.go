@@ -100,6 +100,8 @@ type head struct {
 	// HeldUntil is the latest purge time of what the run removed: the journal is
 	// kept at least until then, because undo reads it.
 	HeldUntil *time.Time `json:"held-until,omitempty"`
+	// Repaired: no removal the owner journalled is half made.
+	Repaired bool `json:"repaired,omitempty"`
 }
 
 // maxHeadBytes bounds a head. What is written here stays far below it.

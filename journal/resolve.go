@@ -210,6 +210,9 @@ func (r *Run) resolve(ctx context.Context, rs Resolver, tr Trasher, o ResolveOpt
 	if err != nil || !known {
 		return err
 	}
+	if err := r.repair(ctx, tr); err != nil {
+		return err
+	}
 	ripe, err := r.leftovers(ctx, refs, now, o, res)
 	if err != nil {
 		return err
@@ -221,9 +224,6 @@ func (r *Run) resolve(ctx context.Context, rs Resolver, tr Trasher, o ResolveOpt
 	}
 	if res.Waiting > 0 {
 		return nil
-	}
-	if err := r.repair(ctx, tr); err != nil {
-		return err
 	}
 	return r.finish(ctx, Closed)
 }
@@ -314,8 +314,12 @@ func (r *Run) discard(ctx context.Context, rs Resolver, tr Trasher, ripe []File,
 	return nil
 }
 
-// repair looks at every journalled removal that may have been cut short.
+// repair looks, once, at every removal the owner journalled and may have cut
+// short. Those of a resolver are made again until they are whole.
 func (r *Run) repair(ctx context.Context, tr Trasher) error {
+	if r.head.Repaired {
+		return nil
+	}
 	var part []Removal
 	flush := func() error {
 		if len(part) == 0 {
@@ -335,7 +339,14 @@ func (r *Run) repair(ctx context.Context, tr Trasher) error {
 			}
 		}
 	}
-	return flush()
+	if err := flush(); err != nil {
+		return err
+	}
+	return fault.In("note the repair", r.change(ctx, func(h *head) (bool, error) {
+		dirty := !h.Repaired && h.live()
+		h.Repaired = true
+		return dirty, nil
+	}))
 }
 
 // finish moves the phase on to Discarding or Closed.

@@ -44,6 +44,8 @@ type Run struct {
 	next   int
 	names  map[filer.Path]struct{}
 	fenced error
+	// unsettled: see Unsettled.
+	unsettled bool
 }
 
 func newRun(s *Store, as role, h head) *Run {
@@ -254,6 +256,14 @@ func (r *Run) Release(ctx context.Context) error {
 	})
 }
 
+// Unsettled notes that a journalled removal may be half made. Close then leaves
+// the journal Settled, so that Resolve repairs it.
+func (r *Run) Unsettled() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unsettled = true
+}
+
 // Close ends the run with what became of it. Only Committed and Refused are
 // outcomes; a run that does not know its own stays open (see Release).
 func (r *Run) Close(ctx context.Context, o Outcome) error {
@@ -261,15 +271,17 @@ func (r *Run) Close(ctx context.Context, o Outcome) error {
 		return fault.New(fault.Unknown, fmt.Sprintf("close run %s: %q is no outcome to close with", r.id, o))
 	}
 	return r.update(ctx, "close the journal of run ", func(h *head, now time.Time) error {
-		if h.Phase == Closed {
+		if h.Phase != Open {
 			if h.Outcome == o {
 				return errUnchanged
 			}
-			return fault.New(fault.Stale, "it is closed as "+string(h.Outcome))
+			return fault.New(fault.Stale, fmt.Sprintf("it is %s as %q", h.Phase, h.Outcome))
 		}
-		h.Phase, h.Outcome = Closed, o
 		t := later(h.Opened, now)
-		h.Closed = &t
+		h.Phase, h.Outcome, h.Closed = Closed, o, &t
+		if r.unsettled {
+			h.Phase, h.Closed, h.Revoked = Settled, nil, &t
+		}
 		return nil
 	})
 }

@@ -73,6 +73,9 @@ func (st *State) Live() bool { return st.head.live() }
 // that the run may be revoked.
 func (st *State) Expired(now time.Time) bool { return !now.Before(st.head.Expires) }
 
+// Removes reports whether the run may have journalled removals.
+func (st *State) Removes() bool { return st.head.HeldUntil != nil }
+
 // Decisions are the commits the run was about to try, oldest first. Only the
 // last can be undecided.
 func (st *State) Decisions() []Decision { return st.head.clone().Decisions }

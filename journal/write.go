@@ -226,7 +226,7 @@ func (r *Run) reload(ctx context.Context) error {
 		return r.fence(fault.New(fault.Stale, "journal "+r.path.String()+" belongs to another run"))
 	}
 	r.base, r.head, r.version = d.entry, h, d.n
-	if r.role == owner && h.Phase != Open && !(h.Phase == Closed && d.writer == r.writer) {
+	if r.role == owner && h.Phase != Open && d.writer != r.writer {
 		return r.fence(fault.New(fault.Stale, fmt.Sprintf("run %s was revoked, its journal is %s", h.Run, h.Phase)))
 	}
 	return nil

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/journal"
@@ -69,14 +67,13 @@ func (t *Trash) discardMap(ctx context.Context, run *journal.Run, f journal.File
 // Repair implements journal.Trasher. A file that is at both of its places goes
 // back to its origin: that decides nothing, and loses nothing.
 func (t *Trash) Repair(ctx context.Context, run *journal.Run, removals []journal.Removal) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(t.o.Concurrency)
-	for _, rm := range removals {
-		g.Go(func() error {
-			return fault.In("repair the removal of "+rm.Path.String(), t.repair(ctx, run, rm))
-		})
+	g := t.pool()
+	errs := make([]error, len(removals))
+	for i, rm := range removals {
+		g.run(func() { errs[i] = fault.In("repair the removal of "+rm.Path.String(), t.repair(ctx, run, rm)) })
 	}
-	return g.Wait()
+	g.wait()
+	return errors.Join(errs...)
 }
 
 func (t *Trash) repair(ctx context.Context, run *journal.Run, rm journal.Removal) error {
@@ -102,6 +99,7 @@ func (t *Trash) label(ctx context.Context, place *filer.Entry, rm journal.Remova
 	// When exactly it was removed nobody knows; no later than its purge time.
 	set := labels(rm.File, run, uuid, rm.PurgeAfter, rm.PurgeAfter)
 	delete(set, AttrRemovedAt)
+	delete(set, AttrRestored)
 	_, err := t.fl.Update(ctx, filer.Update{Base: place, Expect: filer.Expectation(place, attributes...), Set: set})
 	if errors.Is(err, filer.ErrPrecondition) || filer.NotFound(err) {
 		return nil

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/journal"
@@ -47,8 +45,7 @@ func (t *Trash) Purge(ctx context.Context, s Selection, now time.Time, ck Checke
 		return Report{}, fault.In(doing, err)
 	}
 	p := purge{t: t, now: now, ck: ck}
-	var g errgroup.Group
-	g.SetLimit(t.o.Concurrency)
+	g := t.pool()
 	var failed error
 	for it, err := range t.Select(ctx, s) {
 		if err != nil {
@@ -56,13 +53,10 @@ func (t *Trash) Purge(ctx context.Context, s Selection, now time.Time, ck Checke
 			break
 		}
 		if p.due(ctx, &it) {
-			g.Go(func() error {
-				p.out.add(p.one(ctx, it))
-				return nil
-			})
+			g.run(func() { p.out.add(p.one(ctx, it)) })
 		}
 	}
-	_ = g.Wait() // the results say everything
+	g.wait()
 	return p.out.report(), failed
 }
 

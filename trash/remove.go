@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/journal"
@@ -57,16 +55,55 @@ func (t *Trash) Remove(ctx context.Context, run *journal.Run, b Batch) (Report, 
 	if err := run.Removals(ctx, removals...); err != nil {
 		return Report{}, fault.In(doing, err)
 	}
-	var g errgroup.Group
-	g.SetLimit(t.o.Concurrency)
+	held, err := t.held(ctx, run, todo)
+	if err != nil {
+		return Report{}, fault.In(doing, err)
+	}
+	g := t.pool()
 	for _, x := range todo {
-		g.Go(func() error {
-			out.add(t.move(ctx, x))
-			return nil
+		if by := held[x.removal.Path]; by != "" {
+			out.add(Result{Path: x.removal.Path, Bytes: x.entry.Size}.as(Refused, "run "+by+" journalled its removal and has not ended"))
+			continue
+		}
+		g.run(func() {
+			res := t.move(ctx, x)
+			if res.Outcome == Failed {
+				run.Unsettled()
+			}
+			out.add(res)
 		})
 	}
-	_ = g.Wait() // the results say everything
+	g.wait()
 	return out.report(), nil
+}
+
+// held finds the files whose removal another run of the table has journalled
+// without having ended. That move may be half made: a second one would leave two
+// entries of one file in the trash. It is called with the own removals
+// journalled, so of two runs at least one sees the other.
+func (t *Trash) held(ctx context.Context, run *journal.Run, todo []task) (map[filer.Path]string, error) {
+	held := map[filer.Path]string{}
+	mine := make(map[filer.Path]bool, len(todo))
+	for _, x := range todo {
+		mine[x.removal.Path] = true
+	}
+	for st, err := range t.journals.OpenRuns(ctx, run.UUID()) {
+		if err != nil {
+			return nil, fault.In("read what other runs remove", err)
+		}
+		if st.Path() == run.Path() || !st.Removes() || len(todo) == 0 {
+			continue
+		}
+		for rm, err := range st.Removals(ctx) {
+			if err != nil {
+				return nil, fault.In("read what run "+st.Run()+" removes", err)
+			}
+			if mine[rm.Path] {
+				held[rm.Path] = st.Run()
+			}
+		}
+	}
+	return held, nil
 }
 
 // task is one file that passed all checks.
@@ -82,19 +119,17 @@ func (t *Trash) examine(ctx context.Context, run *journal.Run, b Batch, now time
 	found := make([]*task, len(b.Files))
 	id := nonce()
 	seen := map[filer.Path]bool{}
-	var g errgroup.Group
-	g.SetLimit(t.o.Concurrency)
+	g := t.pool()
 	for i, f := range b.Files {
 		if seen[f.Path] {
 			continue
 		}
 		seen[f.Path] = true
-		g.Go(func() error {
-			res := Result{Path: f.Path}
-			e, res, ok := t.admit(ctx, run.Table().Bucket, f, b.Allowed, res)
+		g.run(func() {
+			e, res, ok := t.admit(ctx, run.Table().Bucket, f, b.Allowed)
 			if !ok {
 				out.add(res)
-				return nil
+				return
 			}
 			purge := now.Add(t.o.Grace).UTC()
 			found[i] = &task{
@@ -104,10 +139,9 @@ func (t *Trash) examine(ctx context.Context, run *journal.Run, b Batch, now time
 				},
 				set: labels(f, run.ID(), run.UUID(), now, purge),
 			}
-			return nil
 		})
 	}
-	_ = g.Wait() // the results say everything
+	g.wait()
 	var todo []task
 	for _, x := range found {
 		if x != nil {
@@ -119,6 +153,7 @@ func (t *Trash) examine(ctx context.Context, run *journal.Run, b Batch, now time
 
 func labels(f journal.File, run, uuid string, removed, purge time.Time) map[string][]byte {
 	return map[string][]byte{
+		AttrRestored:   nil,
 		AttrOrigin:     []byte(f.Path),
 		AttrReason:     []byte(f.Reason),
 		AttrRun:        []byte(run),
@@ -130,7 +165,8 @@ func labels(f journal.File, run, uuid string, removed, purge time.Time) map[stri
 
 // admit looks at one file and says whether it is the one that was planned and
 // may be removed.
-func (t *Trash) admit(ctx context.Context, bucket string, f journal.File, allowed func(filer.Path) error, res Result) (*filer.Entry, Result, bool) {
+func (t *Trash) admit(ctx context.Context, bucket string, f journal.File, allowed func(filer.Path) error) (*filer.Entry, Result, bool) {
+	res := Result{Path: f.Path}
 	err := refusePath(f.Path, bucket)
 	if err == nil {
 		err = allowed(f.Path)
@@ -153,6 +189,9 @@ func (t *Trash) admit(ctx context.Context, bucket string, f journal.File, allowe
 	}
 	if e.Identity() != f.Identity {
 		return nil, res.as(Stale, "it is not the file whose removal was planned"), false
+	}
+	if err := t.finishRestore(ctx, e); err != nil {
+		return nil, res.as(Failed, "").because(fault.In("finish the restoring of "+f.Path.String(), err)), false
 	}
 	return e, res, true
 }

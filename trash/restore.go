@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/journal"
@@ -17,20 +15,16 @@ import (
 // until then is in the report.
 func (t *Trash) Restore(ctx context.Context, s Selection) (Report, error) {
 	var out collector
-	var g errgroup.Group
-	g.SetLimit(t.o.Concurrency)
+	g := t.pool()
 	var failed error
 	for it, err := range t.Select(ctx, s) {
 		if err != nil {
 			failed = err
 			break
 		}
-		g.Go(func() error {
-			out.add(t.restore(ctx, it))
-			return nil
-		})
+		g.run(func() { out.add(t.restore(ctx, it)) })
 	}
-	_ = g.Wait() // the results say everything
+	g.wait()
 	return out.report(), failed
 }
 
@@ -52,23 +46,19 @@ func (t *Trash) RestoreRun(ctx context.Context, run string) (Report, error) {
 	for _, x := range rep.Results {
 		done[x.Path] = true
 	}
-	var g errgroup.Group
-	g.SetLimit(t.o.Concurrency)
+	g := t.pool()
 	for rm, err := range st.Removals(ctx) {
 		if err != nil {
-			_ = g.Wait()
+			g.wait()
 			return out.report(), fault.In("undo run "+run, err)
 		}
 		if done[rm.Path] {
 			continue
 		}
 		done[rm.Path] = true
-		g.Go(func() error {
-			out.add(t.missing(ctx, rm))
-			return nil
-		})
+		g.run(func() { out.add(t.missing(ctx, rm)) })
 	}
-	_ = g.Wait() // the results say everything
+	g.wait()
 	return out.report(), nil
 }
 
@@ -94,10 +84,13 @@ func (t *Trash) restore(ctx context.Context, it Item) Result {
 	if it.Problem != "" {
 		return res.as(Kept, it.Problem)
 	}
-	clear := make(map[string][]byte, len(attributes))
+	clear := make(map[string][]byte, len(attributes)+1)
 	for _, name := range attributes {
 		clear[name] = nil
 	}
+	// Until the move is known to be whole the file says where it comes from: who
+	// removes it again must not leave two entries of it in the trash.
+	clear[AttrRestored] = []byte(it.Path)
 	id := "restore-" + nonce()
 	from, want := it.entry, it.entry.Identity()
 	var last error
@@ -109,7 +102,7 @@ func (t *Trash) restore(ctx context.Context, it Item) Result {
 			id = "restore-" + nonce()
 		}
 		if last = t.fl.Move(ctx, filer.Move{From: from, To: it.Origin, ID: id, Set: clear}); last == nil {
-			return res.as(Restored, "")
+			return t.restored(ctx, it, res)
 		}
 		// Seen from here the origin is the place the file goes to.
 		place, origin, err := t.both(ctx, it.Path, it.Origin)
@@ -119,14 +112,14 @@ func (t *Trash) restore(ctx context.Context, it Item) Result {
 		switch {
 		case origin != nil && place != nil && twins(origin, place):
 			if last = t.keepOne(ctx, origin, place); last == nil {
-				return res.as(Restored, "")
+				return t.restored(ctx, it, res)
 			}
 			if !again(last) {
 				return res.as(Failed, "").because(fault.In("finish the restoring of "+it.Path.String(), last))
 			}
 			continue
 		case place == nil && origin != nil && origin.Identity() == want:
-			return res.as(Restored, "")
+			return t.restored(ctx, it, res)
 		case place == nil:
 			return res.as(Gone, "it is not in the trash any more")
 		case origin != nil:
@@ -140,4 +133,38 @@ func (t *Trash) restore(ctx context.Context, it Item) Result {
 		from = place
 	}
 	return res.as(Failed, "").because(fault.In("restore "+it.Path.String(), last))
+}
+
+// restored ends a restoring: the file loses the mark of where it came from. If
+// that cannot be done now, the next removal of the file does it.
+func (t *Trash) restored(ctx context.Context, it Item, res Result) Result {
+	res.Outcome = Restored
+	e, err := t.find(ctx, it.Origin)
+	if err == nil && e != nil && len(e.Extended[AttrRestored]) > 0 {
+		_, err = t.fl.Update(ctx, filer.Update{
+			Base: e, Expect: filer.Expectation(e), Set: map[string][]byte{AttrRestored: nil},
+		})
+	}
+	if err != nil {
+		res.Detail = "attribute " + AttrRestored + " is still on it: " + err.Error()
+	}
+	return res
+}
+
+// finishRestore ends a restoring of the file e that was cut short: the entry
+// left in the trash goes.
+func (t *Trash) finishRestore(ctx context.Context, e *filer.Entry) error {
+	from := e.Extended[AttrRestored]
+	if len(from) == 0 {
+		return nil
+	}
+	p, err := filer.ParsePath(string(from))
+	if err != nil || !p.Within(Root(e.Path.Bucket())) {
+		return nil // not ours: such a mark means nothing
+	}
+	place, err := t.find(ctx, p)
+	if err != nil || place == nil || !twins(e, place) {
+		return err
+	}
+	return t.keepOne(ctx, e, place)
 }

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/internal/clock"
@@ -43,6 +45,10 @@ const (
 	AttrRemovedAt  = "seaice.removed-at"
 	AttrPurgeAfter = "seaice.purge-after"
 )
+
+// AttrRestored is on a file while it is being restored: the place in the trash
+// it comes from, which may still have an entry of it.
+const AttrRestored = "seaice.restored-from"
 
 var attributes = []string{AttrOrigin, AttrReason, AttrRun, AttrTable, AttrRemovedAt, AttrPurgeAfter}
 
@@ -216,3 +222,26 @@ func (t *Trash) find(ctx context.Context, p filer.Path) (*filer.Entry, error) {
 	}
 	return e, err
 }
+
+// pool runs functions at once, up to the trash's concurrency. With a
+// concurrency of 1 it runs them in order, in the caller's goroutine.
+type pool struct {
+	g   errgroup.Group
+	one bool
+}
+
+func (t *Trash) pool() *pool {
+	p := &pool{one: t.o.Concurrency == 1}
+	p.g.SetLimit(t.o.Concurrency)
+	return p
+}
+
+func (p *pool) run(fn func()) {
+	if p.one {
+		fn()
+		return
+	}
+	p.g.Go(func() error { fn(); return nil })
+}
+
+func (p *pool) wait() { _ = p.g.Wait() } // what failed the functions report themselves
