@@ -92,6 +92,9 @@ func (c *Committer) Commit(ctx context.Context, ch Change, st *Stage) (Result, e
 		switch found {
 		case seenOurs:
 			res.Outcome = Committed
+			if won != nil {
+				res.TrimmedLog = won.trimmed
+			}
 			return res, nil
 		case seenUnknown:
 			res.Outcome = Unknown
@@ -123,6 +126,8 @@ type mark struct {
 	expect map[string][]byte
 	attr   []byte
 	id     string
+	// trimmed fell out of the metadata log.
+	trimmed []string
 }
 
 // prepare does everything of an attempt before the swap. It returns nil without
@@ -189,6 +194,9 @@ func (c *Committer) write(ctx context.Context, head *iceberg.View, next Next, st
 		return nil, err
 	}
 	st.Use(name)
+	for _, e := range edited.TrimmedLog {
+		m.trimmed = append(m.trimmed, e.MetadataFile)
+	}
 	m.location, m.id = file.Location, file.Location
 	m.attr, err = head.Record.Successor(iceberg.Next{
 		MetadataLocation: file.Location, FullMetadata: edited.JSON, VersionToken: iceberg.NewVersionToken(), ModifiedAt: m.at,

@@ -93,6 +93,9 @@ type Result struct {
 	// Nothing is set when the head left nothing to change: Outcome is Refused
 	// then, and no error is returned.
 	Nothing bool `json:"nothing-to-change,omitempty"`
+	// TrimmedLog are the metadata files that the commit took out of the metadata
+	// log. They may be removed once it stands.
+	TrimmedLog []string `json:"trimmed-metadata-log,omitempty"`
 	// Warnings are failures after the commit, which undo nothing.
 	Warnings []string `json:"warnings,omitempty"`
 }
