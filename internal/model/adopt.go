@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	icego "github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/table/dv"
 
 	"github.com/seaice/seaice/fault"
@@ -39,7 +39,7 @@ func (tb *Table) Refresh(ctx context.Context) error {
 		return err
 	}
 	tb.docPath = rec.MetadataLocation
-	meta, err := table.ParseMetadataBytes(data)
+	meta, err := icetable.ParseMetadataBytes(data)
 	if err != nil {
 		return fault.Wrap(fault.Corrupt, "parse "+rec.MetadataLocation, err)
 	}
@@ -82,7 +82,7 @@ func Attach(ctx context.Context, fl filer.Filer, cfg Config) (*Table, error) {
 	return tb, nil
 }
 
-func (tb *Table) adopt(ctx context.Context, s table.Snapshot) error {
+func (tb *Table) adopt(ctx context.Context, s icetable.Snapshot) error {
 	snap := &Snapshot{
 		ID: iceberg.SnapshotID(s.SnapshotID), Seq: iceberg.SeqNum(s.SequenceNumber), TimeMs: s.TimestampMs, List: s.ManifestList, Foreign: true,
 		Schema: iceberg.SchemaID(tb.doc.num("current-schema-id")),
@@ -170,6 +170,17 @@ func (tb *Table) adoptManifest(ctx context.Context, files readIO, mf icego.Manif
 			Status: Status(e.Status()), Snapshot: iceberg.SnapshotID(e.SnapshotID()), Seq: iceberg.SeqNum(e.SequenceNum()), File: f,
 			FirstRowID: e.DataFile().FirstRowID(), explicitSeq: true, ownRowID: true,
 		}
+		if spec, ok := tb.SpecByID(m.Spec); ok {
+			read := Row{}
+			for id, v := range e.DataFile().Partition() {
+				read[iceberg.FieldID(id)] = normalise(v)
+			}
+			t := spec.PartitionType(tb.specSchema(spec))
+			for i := range t.FieldList { // the types as they are, not as promoted
+				t.FieldList[i].Type = icego.UnknownType{}
+			}
+			entry.kinds = kindsOf(t, read)
+		}
 		if n := e.FileSequenceNum(); n != nil {
 			entry.FileSeq = iceberg.SeqNum(*n)
 		}
@@ -208,7 +219,7 @@ func (tb *Table) adoptFile(ctx context.Context, files readIO, m *Manifest, e ice
 		f.KeyFields = append(f.KeyFields, iceberg.FieldID(id))
 	}
 	switch {
-	case table.IsDeletionVector(df):
+	case icetable.IsDeletionVector(df):
 		f.Content = Vector
 	case df.ContentType() == icego.EntryContentPosDeletes:
 		f.Content = PositionDeletes

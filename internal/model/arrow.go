@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	icego "github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
 	"github.com/seaice/seaice/fault"
@@ -21,7 +21,7 @@ import (
 // as resolve does, so rows written under an older schema can be rewritten. The
 // caller releases it.
 func record(s *icego.Schema, fieldIDs bool, rows []Row) (arrow.RecordBatch, error) {
-	as, err := table.SchemaToArrowSchema(s, nil, fieldIDs, false)
+	as, err := icetable.SchemaToArrowSchema(s, nil, fieldIDs, false)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unsupported, "make arrow schema", err)
 	}
@@ -286,7 +286,7 @@ func mapAt(a *array.Map, i int, t icego.Type) (Value, error) {
 }
 
 func arrowFieldID(f arrow.Field) (iceberg.FieldID, bool) {
-	text, ok := f.Metadata.GetValue(table.ArrowParquetFieldIDKey)
+	text, ok := f.Metadata.GetValue(icetable.ArrowParquetFieldIDKey)
 	if !ok {
 		return 0, false
 	}

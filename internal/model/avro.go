@@ -2,7 +2,7 @@ package model
 
 import (
 	"bytes"
-	"compress/flate"
+
 	"encoding/binary"
 	"hash/crc32"
 	"hash/fnv"
@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 
@@ -128,7 +129,7 @@ func newContainer(header map[string][]byte, schema, codec, seed string) (*contai
 	switch codec {
 	case "null", "snappy":
 	case "deflate":
-		w, err := flate.NewWriter(nil, flate.DefaultCompression)
+		w, err := flate.NewWriter(nil, flate.BestSpeed)
 		if err != nil {
 			return nil, fault.Wrap(fault.Halt, "open deflate", err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -96,7 +95,7 @@ func (tb *Table) commit(ctx context.Context, c change) (iceberg.SnapshotID, erro
 	err := tb.swap(ctx, func(d document) error {
 		s := document{
 			"snapshot-id": int64(snap.ID), "timestamp-ms": snap.TimeMs, "schema-id": int64(snap.Schema),
-			"summary": summary(c, snap, parent),
+			"summary": summary(c, snap),
 		}
 		if snap.Parent != 0 {
 			s["parent-snapshot-id"] = int64(snap.Parent)
@@ -420,7 +419,7 @@ func (t totals) count(prefix string, f *File) {
 }
 
 // summary has the counters that Java writes.
-func summary(c change, snap, parent *Snapshot) map[string]any {
+func summary(c change, snap *Snapshot) map[string]any {
 	out := map[string]any{"operation": c.operation}
 	delta := totals{}
 	partitions := map[string]bool{}
@@ -472,14 +471,4 @@ func removal(files ...*File) map[*File]bool {
 		out[f] = true
 	}
 	return out
-}
-
-// sortedFiles are the files of a set in order of their paths.
-func sortedFiles(set map[*File]bool) []*File {
-	return slices.SortedFunc(maps.Keys(set), func(a, b *File) int {
-		if c := cmpString(a.Path, b.Path); c != 0 {
-			return c
-		}
-		return int(a.Offset - b.Offset)
-	})
 }

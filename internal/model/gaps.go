@@ -51,8 +51,11 @@ func (tb *Table) fileGap(s *Snapshot, schema *icego.Schema, e *Entry) string {
 		}
 	}
 	for _, d := range s.DeleteFiles() {
-		if d.File.Content != EqualityDeletes || !tb.applies(s, d, e) {
+		if !tb.applies(s, d, e) {
 			continue
+		}
+		if d.File.Spec == e.File.Spec && d.kinds != e.kinds {
+			return "it tells the partitions of a promoted column apart by the type in the manifest"
 		}
 		for _, id := range d.File.KeyFields {
 			if _, has := written[id]; !has {

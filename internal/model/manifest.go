@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strconv"
 
 	icego "github.com/apache/iceberg-go"
@@ -82,6 +81,9 @@ func encodeManifest(c manifestContext, m *Manifest) ([]byte, error) {
 	}
 	m.Length = int64(len(data))
 	m.Version, m.Style = c.version, c.style
+	for _, e := range m.Entries {
+		e.kinds = kindsOf(c.partition, e.File.Partition)
+	}
 	if !c.style.NullSummaries {
 		m.Summaries = summarise(c.partition, m.Entries)
 	}
@@ -480,14 +482,4 @@ func (c listContext) byIcebergGo(manifests []*Manifest) ([]byte, error) {
 		return nil, fault.Wrap(fault.Unsupported, "write manifest list "+c.path, err)
 	}
 	return buf.Bytes(), nil
-}
-
-// describeManifest is one line for test failures.
-func describeManifest(m *Manifest) string {
-	c := m.Counts()
-	kind := "data"
-	if m.Deletes {
-		kind = "deletes"
-	}
-	return fmt.Sprintf("%s %s spec %d: %d added, %d existing, %d deleted", m.At.Name(), kind, m.Spec, c.Files[Added], c.Files[Existing], c.Files[Deleted])
 }

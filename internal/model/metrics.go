@@ -7,8 +7,6 @@ import (
 
 	icego "github.com/apache/iceberg-go"
 	"github.com/google/uuid"
-
-	"github.com/seaice/seaice/iceberg"
 )
 
 // boundLength is the length bounds of strings and bytes are cut to.
@@ -262,17 +260,4 @@ func nextRune(r rune) (rune, bool) {
 		r = 0xE000
 	}
 	return r, true
-}
-
-// without drops the statistics of the fields.
-func (m Metrics) without(ids map[iceberg.FieldID]bool) Metrics {
-	for id := range ids {
-		delete(m.Values, int(id))
-		delete(m.Nulls, int(id))
-		delete(m.NaNs, int(id))
-		delete(m.Lower, int(id))
-		delete(m.Upper, int(id))
-		delete(m.ColumnSizes, int(id))
-	}
-	return m
 }

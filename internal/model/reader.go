@@ -9,7 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	icego "github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
@@ -20,7 +20,7 @@ import (
 const maxMetadata = 256 << 20
 
 // Open loads the table that a catalog record points at with iceberg-go.
-func Open(ctx context.Context, fl filer.Reader, id iceberg.TableID) (*table.Table, error) {
+func Open(ctx context.Context, fl filer.Reader, id iceberg.TableID) (*icetable.Table, error) {
 	e, err := fl.Stat(ctx, filer.BucketPath(id.Bucket).Join(id.Namespace, id.Name))
 	if err != nil {
 		return nil, fault.In("read the record of "+id.String(), err)
@@ -33,7 +33,7 @@ func Open(ctx context.Context, fl filer.Reader, id iceberg.TableID) (*table.Tabl
 }
 
 // OpenMetadata loads the table of a metadata file with iceberg-go.
-func OpenMetadata(ctx context.Context, fl filer.Reader, location string) (*table.Table, error) {
+func OpenMetadata(ctx context.Context, fl filer.Reader, location string) (*icetable.Table, error) {
 	at, err := rootOf(location)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func OpenMetadata(ctx context.Context, fl filer.Reader, location string) (*table
 	if err != nil {
 		return nil, fault.In("read "+location, err)
 	}
-	meta, err := table.ParseMetadataBytes(data)
+	meta, err := icetable.ParseMetadataBytes(data)
 	if err != nil {
 		return nil, fault.Wrap(fault.Corrupt, "parse "+location, err)
 	}
@@ -51,7 +51,7 @@ func OpenMetadata(ctx context.Context, fl filer.Reader, location string) (*table
 		return nil, err
 	}
 	files := func(ctx context.Context) (iceio.IO, error) { return readIO{ctx, fl, root}, nil }
-	return table.New(table.Identifier{location}, meta, location, files, nil), nil
+	return icetable.New(icetable.Identifier{location}, meta, location, files, nil), nil
 }
 
 // ReadRows reads the view with iceberg-go's scanner: no code of this program
@@ -65,13 +65,13 @@ func ReadRows(ctx context.Context, fl filer.Reader, id iceberg.TableID, v View) 
 	return rows, fault.In(fmt.Sprintf("read %s at %+v with iceberg-go", id, v), err)
 }
 
-func scan(ctx context.Context, t *table.Table, v View) (Rows, error) {
-	var opts []table.ScanOption
+func scan(ctx context.Context, t *icetable.Table, v View) (Rows, error) {
+	var opts []icetable.ScanOption
 	if v.Snapshot != 0 {
-		opts = append(opts, table.WithSnapshotID(int64(v.Snapshot)))
+		opts = append(opts, icetable.WithSnapshotID(int64(v.Snapshot)))
 	}
 	if v.Lineage {
-		opts = append(opts, table.WithRowLineage())
+		opts = append(opts, icetable.WithRowLineage())
 	}
 	s := t.Scan(opts...)
 	if v.Snapshot == 0 && v.Ref != "" && v.Ref != "main" {
@@ -156,7 +156,7 @@ func number64(v Value) int64 {
 // plain spells the formats of the tasks' files as iceberg-go does, which reads
 // no other spelling (F089). It plans a vector of another spelling as a position
 // delete file; here it becomes one again.
-func plain(tasks []table.FileScanTask) []table.FileScanTask {
+func plain(tasks []icetable.FileScanTask) []icetable.FileScanTask {
 	out := slices.Clone(tasks)
 	for i := range out {
 		t := &out[i]

@@ -1,8 +1,10 @@
 package model
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	icego "github.com/apache/iceberg-go"
 
@@ -119,6 +121,8 @@ type Entry struct {
 	explicitSeq bool
 	// ownRowID says that FirstRowID is written in the entry itself.
 	ownRowID bool
+	// kinds are the Go types of the partition tuple as the manifest has it.
+	kinds string
 }
 
 // Live reports whether the entry is part of the table.
@@ -216,6 +220,15 @@ func (s rowSet) sorted() []RowID { return slices.Sorted(maps.Keys(s)) }
 func (s rowSet) has(r RowID) bool {
 	_, ok := s[r]
 	return ok
+}
+
+// kindsOf are the Go types of a tuple as a manifest with partition type t has it.
+func kindsOf(t *icego.StructType, p Row) string {
+	var b strings.Builder
+	for _, f := range t.FieldList {
+		fmt.Fprintf(&b, "%T ", promote(f.Type, p[iceberg.FieldID(f.ID)]))
+	}
+	return b.String()
 }
 
 // tuple is the partition as text, equal for equal partitions of one spec.

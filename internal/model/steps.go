@@ -359,4 +359,3 @@ func (g *Generator) stepUpgrade(ctx context.Context) (string, error) {
 	}
 	return fmt.Sprint(g.Version() + 1), g.Upgrade(ctx, g.Version()+1)
 }
-
