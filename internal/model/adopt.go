@@ -57,9 +57,10 @@ func (tb *Table) Refresh(ctx context.Context) error {
 // Attach opens a table that exists, made by whomever, through its record.
 func Attach(ctx context.Context, fl filer.Filer, cfg Config) (*Table, error) {
 	tb := &Table{
-		ID: cfg.ID, cfg: cfg, fl: fl, clk: cfg.Clock, rng: newRand(cfg.Seed, cfg.ID),
+		ID: cfg.ID, cfg: cfg, fl: fl, clk: cfg.Clock,
 		rows: map[RowID]Row{}, snaps: map[iceberg.SnapshotID]*Snapshot{}, files: map[identity]*File{},
 	}
+	tb.seed(newSource(cfg.Seed, cfg.ID))
 	tb.cat = catalog{fl: fl, id: cfg.ID, clk: cfg.Clock, rng: tb.rng, locationOnly: cfg.LocationOnly}
 	_, rec, err := tb.cat.head(ctx)
 	if err != nil {

@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-
 	"encoding/binary"
 	"hash/crc32"
 	"hash/fnv"

@@ -44,6 +44,9 @@ func Check(ctx context.Context, tb *Table) error {
 		if d := Diff(want, files); len(d) > 0 {
 			all = append(all, fault.New(fault.Corrupt, fmt.Sprintf("%+v: the files differ from the model:\n%s", v, brief(d))))
 		}
+		if err := tb.checkRowIDs(v); err != nil {
+			all = append(all, err)
+		}
 		if tb.ReaderGap(v) != "" {
 			continue
 		}
@@ -65,4 +68,27 @@ func brief(lines []string) string {
 		lines = append(lines[:most:most], fmt.Sprintf("and %d more", len(lines)-most))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// checkRowIDs makes sure that no two live rows of a view have one row id.
+func (tb *Table) checkRowIDs(v View) error {
+	s, _, err := tb.resolveView(v)
+	if err != nil || s == nil || !v.Lineage {
+		return err
+	}
+	seen := map[int64]string{}
+	for e, alive := range tb.survivors(s) {
+		for _, pos := range alive {
+			lin := e.lineage(pos)
+			if lin.row < 0 {
+				continue
+			}
+			here := fmt.Sprintf("position %d of %s", pos, e.File.Path)
+			if there, twice := seen[lin.row]; twice {
+				return fault.New(fault.Corrupt, fmt.Sprintf("%+v: row id %d is at %s and at %s", v, lin.row, there, here))
+			}
+			seen[lin.row] = here
+		}
+	}
+	return nil
 }

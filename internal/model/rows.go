@@ -84,23 +84,23 @@ func (tb *Table) resolveView(v View) (*Snapshot, *icego.Schema, error) {
 }
 
 // Expect is what reading the view must give, from what the operations mean and
-// without a look at any file; lineage is the files' (see Physical), as no
-// operation says it.
+// without a look at any file. Only lineage comes from the files, as no operation
+// says it, but for rewrites by somebody else, which must keep their parent's.
 func (tb *Table) Expect(v View) (Rows, error) {
 	s, schema, err := tb.resolveView(v)
 	if err != nil || s == nil {
 		return Rows{}, err
 	}
 	out := Rows{}
-	where := map[RowID]place{}
+	var lineage map[RowID]lineage
 	if v.Lineage {
-		where = tb.places(tb.lineageSource(s))
+		lineage = tb.expectedLineage(s)
 	}
 	for _, r := range s.Rows {
 		text := CanonicalRow(schema, tb.rows[r])
 		if v.Lineage {
-			if p, ok := where[r]; ok {
-				text += p.entry.lineage(p.pos).String()
+			if lin, ok := lineage[r]; ok {
+				text += lin.String()
 			} else {
 				text += " lost"
 			}
@@ -110,13 +110,24 @@ func (tb *Table) Expect(v View) (Rows, error) {
 	return out, nil
 }
 
-// lineageSource is the newest ancestor that is no rewrite by somebody else:
-// such a rewrite must have left the lineage of every row as it was.
-func (tb *Table) lineageSource(s *Snapshot) *Snapshot {
-	for s.Foreign && s.Operation == "replace" && tb.snaps[s.Parent] != nil {
-		s = tb.snaps[s.Parent]
+// expectedLineage is the files', but after a rewrite by somebody else it is
+// what its parent had: a rewrite must leave it as it was, and may only give
+// some to rows without.
+func (tb *Table) expectedLineage(s *Snapshot) map[RowID]lineage {
+	out := map[RowID]lineage{}
+	for r, p := range tb.places(s) {
+		out[r] = p.entry.lineage(p.pos)
 	}
-	return s
+	parent := tb.snaps[s.Parent]
+	if !s.Foreign || s.Operation != "replace" || parent == nil {
+		return out
+	}
+	for r, lin := range tb.expectedLineage(parent) {
+		if lin.row >= 0 {
+			out[r] = lin
+		}
+	}
+	return out
 }
 
 // lineageText is the lineage of a row as text. Without a row id there is none,

@@ -185,8 +185,8 @@ func newSynth(ctx context.Context, fl filer.Filer, o SyntheticOptions) (*synth, 
 	if o.Partitions > 0 {
 		cfg.Spec = "part"
 	}
-	rng := newRand(o.Seed, o.ID)
-	tb := &Table{ID: o.ID, cfg: cfg, fl: fl, clk: o.Clock, rng: rng}
+	tb := &Table{ID: o.ID, cfg: cfg, fl: fl, clk: o.Clock}
+	tb.seed(newSource(o.Seed, o.ID))
 	id := tb.uuid()
 	location := fmt.Sprintf("s3://%s/%s/%s-%s", o.ID.Bucket, o.ID.Namespace, o.ID.Name, id)
 	root, err := rootOf(location)
@@ -204,10 +204,10 @@ func newSynth(ctx context.Context, fl filer.Filer, o SyntheticOptions) (*synth, 
 		return nil, err
 	}
 	b.partition = b.spec.PartitionType(cfg.Schema)
-	b.cat = catalog{fl: fl, id: o.ID, clk: o.Clock, rng: rng}
+	b.cat = catalog{fl: fl, id: o.ID, clk: o.Clock, rng: tb.rng}
 	b.t.Record = b.cat.path()
 	for s := range o.Snapshots {
-		b.t.Snapshots = append(b.t.Snapshots, iceberg.SnapshotID(rng.Int64N(1<<62)+1))
+		b.t.Snapshots = append(b.t.Snapshots, iceberg.SnapshotID(tb.rng.Int64N(1<<62)+1))
 		b.t.Times = append(b.t.Times, b.start.Add(time.Duration(s)*o.Every))
 	}
 	return b, b.prepare()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -71,7 +72,8 @@ type Table struct {
 	cfg Config
 	fl  filer.Filer
 	clk clock.Clock
-	rng *rand.Rand
+	src *rand.PCG
+	rng *rand.Rand // over src
 	cat catalog
 
 	doc     document
@@ -96,9 +98,10 @@ func NewTable(ctx context.Context, fl filer.Filer, cfg Config) (*Table, error) {
 		cfg.Version = 2
 	}
 	tb := &Table{
-		ID: cfg.ID, cfg: cfg, fl: fl, clk: cfg.Clock, rng: newRand(cfg.Seed, cfg.ID),
+		ID: cfg.ID, cfg: cfg, fl: fl, clk: cfg.Clock,
 		rows: map[RowID]Row{}, snaps: map[iceberg.SnapshotID]*Snapshot{}, files: map[identity]*File{},
 	}
+	tb.seed(newSource(cfg.Seed, cfg.ID))
 	id := tb.uuid()
 	location := cfg.Location
 	if location == "" {
@@ -151,10 +154,25 @@ func (tb *Table) setDocument(data []byte) error {
 	return nil
 }
 
-// newRand makes tables of one seed differ by their names.
-func newRand(seed uint64, id iceberg.TableID) *rand.Rand {
+// newSource makes tables of one seed differ by their names.
+func newSource(seed uint64, id iceberg.TableID) *rand.PCG {
 	h := syncMarker(id.String())
-	return rand.New(rand.NewPCG(seed, binary.BigEndian.Uint64(h[:8])))
+	return rand.NewPCG(seed, binary.BigEndian.Uint64(h[:8]))
+}
+
+func (tb *Table) seed(src *rand.PCG) { tb.src, tb.rng = src, rand.New(src) }
+
+// Fork is a table in the same state over fl, which must hold the same files.
+// Neither knows what the other does from now on, so a test can go on from one
+// state many times, each time in the same way.
+func (tb *Table) Fork(fl filer.Filer) *Table {
+	out := *tb
+	out.fl = fl
+	src := *tb.src
+	out.seed(&src)
+	out.cat.fl, out.cat.rng = fl, out.rng
+	out.rows, out.snaps, out.files = maps.Clone(tb.rows), maps.Clone(tb.snaps), maps.Clone(tb.files)
+	return &out
 }
 
 func (tb *Table) uuid() uuid.UUID {
