@@ -156,7 +156,12 @@ func (tb *Table) adoptManifest(ctx context.Context, files readIO, mf icego.Manif
 		m.At = c[0]
 	}
 	var fresh []*File
-	for e, err := range mf.Entries(files, false) {
+	read, style, err := entries(files, mf)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.Style = style
+	for e, err := range read {
 		if err != nil {
 			return nil, nil, fault.Wrap(fault.Corrupt, "read entry", err)
 		}

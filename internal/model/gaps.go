@@ -55,7 +55,7 @@ func (tb *Table) fileGap(s *Snapshot, schema *icego.Schema, e *Entry) string {
 			continue
 		}
 		if d.File.Spec == e.File.Spec && d.kinds != e.kinds {
-			return "it tells the partitions of a promoted column apart by the type in the manifest"
+			return "it tells the partitions of a promoted float column apart by the type in the manifest"
 		}
 		for _, id := range d.File.KeyFields {
 			if _, has := written[id]; !has {

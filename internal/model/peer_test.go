@@ -114,3 +114,26 @@ func TestForkKnowsNothingOfTheOther(t *testing.T) {
 	require.Len(t, s.Head("").Rows, 2)
 	s.Verify()
 }
+
+// iceberg-go refuses these manifests; the model must still follow the table.
+func TestRefreshReadsWhatIcebergGoRefuses(t *testing.T) {
+	for name, style := range map[string]model.Style{"unknown field": {UnknownField: true}, "deletes as data": {DeletesAsData: true}} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			fl := filertest.New(filertest.Options{})
+			s := model.NewScene(t, fl, model.Config{Style: style, Spec: "bucket[2](id)"})
+			s.Append(s.R(1, "a"), s.R(2, "b"), s.R(3, "c"))
+			other := s.Fork(fl)
+			rows := other.Head("").Rows
+			_, err := other.PositionDelete(ctx, rows[:2], model.PerFile, model.Options{})
+			require.NoError(t, err)
+			_, err = other.Rewrite(ctx, []*model.File{other.Head("").DataFiles()[0].File}, model.Options{})
+			require.NoError(t, err)
+			s.Verify()
+			require.Equal(t, other.Head("").Rows, s.Head("").Rows)
+			require.NotEmpty(t, s.ReaderGap(model.View{Snapshot: s.Snapshots()[1].ID}))
+			_, err = model.ReadRows(ctx, fl, s.ID, model.View{Snapshot: s.Snapshots()[1].ID})
+			require.Error(t, err, "when iceberg-go has learnt to read it, the gap can go")
+		})
+	}
+}

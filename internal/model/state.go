@@ -222,11 +222,17 @@ func (s rowSet) has(r RowID) bool {
 	return ok
 }
 
-// kindsOf are the Go types of a tuple as a manifest with partition type t has it.
+// kindsOf are the Go types of a tuple as a manifest with partition type t has
+// it, with integers as one type.
 func kindsOf(t *icego.StructType, p Row) string {
 	var b strings.Builder
 	for _, f := range t.FieldList {
-		fmt.Fprintf(&b, "%T ", promote(f.Type, p[iceberg.FieldID(f.ID)]))
+		switch v := promote(f.Type, p[iceberg.FieldID(f.ID)]).(type) {
+		case int32, int64:
+			b.WriteString("int ")
+		default:
+			fmt.Fprintf(&b, "%T ", v)
+		}
 	}
 	return b.String()
 }
