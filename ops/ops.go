@@ -214,6 +214,12 @@ func NewRegistry(all ...Operation) *Registry {
 	return r
 }
 
+// Has reports whether the registry has an operation.
+func (r *Registry) Has(k Kind) bool {
+	_, ok := r.byKind[k]
+	return ok
+}
+
 // Get returns the operation of a kind, or fault.Unsupported.
 func (r *Registry) Get(k Kind) (Operation, error) {
 	o, ok := r.byKind[k]

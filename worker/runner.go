@@ -124,6 +124,17 @@ func (r *Runner) Plan(ctx context.Context, k ops.Kind, t *Target) (ops.Plan, err
 	return p, err
 }
 
+// Available are the operations of the settings that the program has, in order.
+func (r *Runner) Available(s *config.Settings) []ops.Kind {
+	var out []ops.Kind
+	for _, k := range s.Operations {
+		if r.o.Registry.Has(k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
 // guard turns a panic into an error that stops the operation everywhere. It
 // never cleans up: what is staged is in the journal.
 func guard(doing string, fn func() error) (err error) {
@@ -245,6 +256,12 @@ func (r *Runner) run(ctx context.Context, k ops.Kind, t *Target, q Request, res 
 			res.Message = fmt.Sprintf("%s: skipped, %s", k, s.Reason)
 			return nil
 		}
+	}
+	if !r.o.Registry.Has(k) && t.Settings.AllOperations && len(q.Only) == 0 {
+		res.Status = ops.NothingToDo
+		res.Reasons = []ops.Reason{{Code: "not-available", Subject: string(k), Count: 1, Text: "this version does not have the operation"}}
+		res.Message = fmt.Sprintf("%s: not available in this version", k)
+		return nil
 	}
 	p := q.Plan
 	if p == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/internal/clock"
 )
 
@@ -28,6 +29,9 @@ type cli struct {
 	// usage. emitted is set once the one JSON document was written.
 	started, emitted bool
 
+	// opened, if set, is used instead of the filers the flags name.
+	opened filer.Filer
+
 	// extra are further subcommands, which tests add.
 	extra []*cobra.Command
 }
@@ -40,6 +44,14 @@ func newCLI(in io.Reader, out, errOut io.Writer, c clock.Clock) *cli {
 // file with a constructor, and a line here.
 func (c *cli) subcommands() []*cobra.Command {
 	return []*cobra.Command{
+		c.workerCommand(),
+		c.tablesCommand(),
+		c.planCommand(),
+		c.runCommand(),
+		c.explainCommand(),
+		c.trashCommand(),
+		c.journalCommand(),
+		c.configCommand(),
 		c.versionCommand(),
 	}
 }
