@@ -11,6 +11,8 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 REVISION := $(shell git rev-parse HEAD 2>/dev/null)
 LINK := -X main.buildVersion=$(VERSION) -X main.buildRevision=$(REVISION)
 
+# More flags for go test, such as -count=1 or -short.
+TESTFLAGS ?=
 # A comma-separated list of benchmark names; empty is all of them.
 BENCH ?=
 # How long each fuzz target runs.
@@ -56,7 +58,7 @@ demo: build bin/weed ## show a maintained table on a real SeaweedFS, before and 
 	$(GO) run ./cmd/demo
 
 test: bin/weed ## run all tests but the long proofs
-	$(GO) test -race -timeout 20m -json ./... | $(REPORT)
+	$(GO) test -race -timeout 20m $(TESTFLAGS) -json ./... | $(REPORT)
 
 # Long proofs are tests called TestProof…; without SEAICE_PROOF they skip.
 proof: bin/weed ## run the long proofs, PROOF=10m each
