@@ -15,8 +15,10 @@ import (
 )
 
 // Subscribe follows the filer's change feed. A stream that breaks is taken up
-// again behind the last change; the filer then may yield changes of one
-// instant twice, which are left out here.
+// again behind the last change; the filer then may yield changes twice, which
+// are left out here. A filer that crashes can lose the changes that it had not
+// yet written to its log (about a minute's): who relies on the feed must list
+// everything now and then.
 func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := checkPath(o.Prefix); err != nil {

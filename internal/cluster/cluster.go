@@ -75,6 +75,9 @@ type Cluster struct {
 
 type ports struct{ master, volume, filer, s3, rest, admin int }
 
+// TLS reports whether the components' connections are encrypted.
+func (c *Cluster) TLS() bool { return c.opts.TLS }
+
 // startTimeout bounds the start of a cluster on a slow machine.
 const startTimeout = 3 * time.Minute
 
