@@ -298,6 +298,25 @@ func TestOverlappingChunks(t *testing.T) {
 
 func noiseOf(s string, n int) []byte { return []byte(strings.Repeat(s, n)) }
 
+// What nothing refers to any more is freed, and only that.
+func TestChunksAreFreed(t *testing.T) {
+	ctx := t.Context()
+	f := filertest.New(filertest.Options{ChunkSize: 100_000})
+	p := root.Join("f")
+	f.PutFile(p, make([]byte, 300_000))
+	e := f.PutFile(p, make([]byte, 400_000))
+	require.Empty(t, f.OrphanChunks(), "replaced")
+	_, err := f.Update(ctx, filer.Update{Base: e, Content: []byte("inline now")})
+	require.NoError(t, err)
+	require.Empty(t, f.OrphanChunks(), "content replaced")
+	e = f.PutFile(p, make([]byte, 300_000))
+	require.NoError(t, f.Unlink(ctx, p, filer.Guard{Identity: e.Identity()}))
+	require.Len(t, f.OrphanChunks(), 3, "unlinked: the data stays")
+	f.SetEntry(root, e.PB)
+	require.NoError(t, f.Delete(ctx, p, filer.Guard{}))
+	require.Empty(t, f.OrphanChunks(), "deleted")
+}
+
 func TestFileBelowFile(t *testing.T) {
 	f := filertest.New(filertest.Options{})
 	f.PutFile(root.Join("f"), []byte("x"))

@@ -221,14 +221,25 @@ func testSubscribe(t *testing.T, s *suite) {
 	require.NoError(t, err)
 
 	var got []string
-	last := since
+	last, created := since, since
 	for ev, err := range s.Filer.Subscribe(s.ctx, filer.SubscribeOptions{Prefix: s.Root, Since: since, Until: until}) {
 		require.NoError(t, err)
 		require.False(t, ev.Time.Before(last), "in order of time")
 		last = ev.Time
 		got = append(got, s.describe(ev)...)
+		if ev.New != nil && ev.New.Path == b.Path {
+			created = ev.Time
+		}
 	}
 	require.Equal(t, []string{"+d/a", "~d/a", "+b", "+moved/b", "-b", "-d/a"}, got)
+
+	got = nil
+	for ev, err := range s.Filer.Subscribe(s.ctx, filer.SubscribeOptions{Prefix: s.Root, Since: since, Until: created}) {
+		require.NoError(t, err)
+		require.False(t, ev.Time.After(created))
+		got = append(got, s.describe(ev)...)
+	}
+	require.Equal(t, []string{"+d/a", "~d/a", "+b"}, got, "until is inclusive")
 
 	got = nil
 	for ev, err := range s.Filer.Subscribe(s.ctx, filer.SubscribeOptions{Prefix: s.path("moved"), Since: since, Until: until}) {
