@@ -150,7 +150,7 @@ func (tb *Table) adoptManifest(ctx context.Context, files readIO, mf icego.Manif
 	m := &Manifest{
 		Path: mf.FilePath(), Length: mf.Length(), Spec: iceberg.SpecID(mf.PartitionSpecID()), Deletes: mf.ManifestContent() == icego.ManifestContentDeletes,
 		Seq: iceberg.SeqNum(mf.SequenceNum()), MinSeq: iceberg.SeqNum(mf.MinSequenceNum()), Snapshot: iceberg.SnapshotID(mf.SnapshotID()),
-		Version: mf.Version(), FirstRowID: mf.FirstRowID(),
+		Version: mf.Version(), FirstRowID: mf.FirstRowID(), foreign: true,
 	}
 	if c := candidates(tb.Root, m.Path); len(c) > 0 {
 		m.At = c[0]

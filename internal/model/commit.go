@@ -289,7 +289,7 @@ func assignRowIDs(version int, snap *Snapshot, next int64) int64 {
 		}
 		first := next
 		own := *m // earlier snapshots keep theirs without ids
-		own.FirstRowID = &first
+		own.FirstRowID, own.numbered = &first, snap.ID
 		own.Entries = make([]*Entry, len(m.Entries))
 		at := first
 		for j, e := range m.Entries {

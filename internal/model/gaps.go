@@ -21,6 +21,8 @@ func (tb *Table) ReaderGap(v View) string {
 			return "it refuses manifests with fields it does not know"
 		case m.Style.DeletesAsData && m.Deletes:
 			return "it refuses delete manifests that are labelled data"
+		case (m.Style.Ours || m.foreign) && tb.namesTypeTwice(m.Spec):
+			return "it loses the logical type of a partition field whose Avro type an earlier field has named"
 		}
 	}
 	for _, e := range s.DataFiles() {
@@ -67,6 +69,26 @@ func (tb *Table) fileGap(s *Snapshot, schema *icego.Schema, e *Entry) string {
 		}
 	}
 	return ""
+}
+
+// namesTypeTwice says that two fields of the spec have one decimal type, or are
+// uuids. Java and package manifests name such a type once and refer to it.
+func (tb *Table) namesTypeTwice(id iceberg.SpecID) bool {
+	spec, ok := tb.SpecByID(id)
+	if !ok {
+		return false
+	}
+	seen := map[string]bool{}
+	for _, f := range spec.PartitionType(tb.specSchema(spec)).FieldList {
+		switch f.Type.(type) {
+		case icego.DecimalType, icego.UUIDType:
+			if seen[f.Type.String()] {
+				return true
+			}
+			seen[f.Type.String()] = true
+		}
+	}
+	return false
 }
 
 // goType is the Go type of a field's values in rows, empty if all are null.

@@ -65,6 +65,13 @@ func TestReaderGapsAreReal(t *testing.T) {
 				s.EqualityDelete([]string{"id"}, s.R(1, 7))
 			},
 		},
+		"one decimal type in two partition fields": {
+			model.Config{Schema: model.Columns(t, "id long!, d decimal(9,2)"), Spec: "d, truncate[10](d)", Style: model.Ours},
+			func(s *model.Scene) {
+				s.Append(s.R(1, "7.25"), s.R(2, "7.25"))
+				s.EqualityDelete([]string{"id"}, s.R(1, "7.25"))
+			},
+		},
 		"unknown field in a manifest": {
 			model.Config{Style: model.Style{UnknownField: true}},
 			func(s *model.Scene) { s.Append(s.R(1, "a")) },

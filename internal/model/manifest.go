@@ -17,6 +17,9 @@ type Style struct {
 	// Library writes through iceberg-go, whose bytes differ each time; all
 	// other fields are then without effect.
 	Library bool
+	// Ours writes through package manifests; all other fields are then without
+	// effect.
+	Ours bool
 	// NoListVersion leaves the format-version header out of lists (F081).
 	NoListVersion bool
 	// LegacyNames uses the count names of old Java lists (F083).
@@ -41,6 +44,8 @@ var (
 	Plain = Style{}
 	// IcebergGo is iceberg-go's own writer.
 	IcebergGo = Style{Library: true}
+	// Ours is package manifests.
+	Ours = Style{Ours: true}
 	// JavaLike has the fields that Java 1.9 writes.
 	JavaLike = Style{ReferencedInV2: true}
 	// DuckDBLike has the quirks seen of DuckDB; its file format is lower case,
@@ -71,9 +76,12 @@ type manifestContext struct {
 func encodeManifest(c manifestContext, m *Manifest) ([]byte, error) {
 	var data []byte
 	var err error
-	if c.style.Library {
+	switch {
+	case c.style.Library:
 		data, err = c.byIcebergGo(m)
-	} else {
+	case c.style.Ours:
+		data, err = c.byOurs(m)
+	default:
 		data, err = c.byHand(m)
 	}
 	if err != nil {
@@ -369,8 +377,11 @@ func encodeList(c listContext, manifests []*Manifest) ([]byte, error) {
 	if c.version >= 3 {
 		header["first-row-id"] = strconv.AppendInt(nil, c.firstRowID, 10)
 	}
-	if c.style.Library {
+	switch {
+	case c.style.Library:
 		return c.byIcebergGo(manifests)
+	case c.style.Ours:
+		return c.byOurs(manifests)
 	}
 	out, err := newContainer(header, listSchema(c.version, c.style), c.style.codec(), c.path)
 	if err != nil {

@@ -68,7 +68,7 @@ func NewGenerator(ctx context.Context, fl filer.Filer, seed uint64, o RandomOpti
 	cfg.Schema = g.schema(cfg.Version)
 	cfg.Spec = g.specText(cfg.Schema, nil)
 	if !o.PlainStyle {
-		cfg.Style = pick(g.rng, []Style{Plain, Plain, JavaLike, DuckDBLike, LegacyJava, {NullCounts: true}, {Codec: "zstandard"}})
+		cfg.Style = pick(g.rng, []Style{Plain, Plain, JavaLike, Ours, DuckDBLike, LegacyJava, {NullCounts: true}, {Codec: "zstandard"}})
 		cfg.Spelling = pick(g.rng, []Spelling{S3, S3, S3, S3, S3A, S3N, Absolute, BucketRelative, TableRelative, Escaped})
 		cfg.EmbeddedManifests = cfg.Version == 1 && cfg.Spec == "" && g.chance(3)
 		cfg.Registered = g.chance(4)

@@ -146,6 +146,10 @@ type Manifest struct {
 	Summaries  []Summary
 	// Style it was written in; zero for those of others.
 	Style Style
+	// foreign: somebody else wrote it.
+	foreign bool
+	// numbered is the snapshot whose list gave it FirstRowID.
+	numbered iceberg.SnapshotID
 }
 
 // Counts are the files and rows of a manifest by status.

@@ -83,7 +83,7 @@ func must[T any](t *testing.T) func(T, error) T {
 }
 
 func TestEveryVersionAndStyleReadsBack(t *testing.T) {
-	styles := map[string]model.Style{"iceberg-go": model.IcebergGo, "plain": model.Plain, "java": model.JavaLike, "duckdb": model.DuckDBLike}
+	styles := map[string]model.Style{"iceberg-go": model.IcebergGo, "plain": model.Plain, "java": model.JavaLike, "ours": model.Ours, "duckdb": model.DuckDBLike}
 	for version := 1; version <= 3; version++ {
 		for name, style := range styles {
 			for _, spec := range []string{"", "region", "bucket[4](id), day(ts)", "truncate[2](region), void(x)"} {
