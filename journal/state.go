@@ -86,13 +86,13 @@ func (st *State) Adopted() []Adoption { return st.head.clone().Adopted }
 // Staged yields every file the run may have created, in the order in which it
 // named them. A name may come twice. The sequence ends after the first error.
 func (st *State) Staged(ctx context.Context) iter.Seq2[filer.Path, error] {
-	return each(st, ctx, func(g *segment) []filer.Path { return g.Names })
+	return each(ctx, st, func(g *segment) []filer.Path { return g.Names })
 }
 
 // Removals yields the removals the run journalled. Whether they were made only
 // the paths themselves can tell.
 func (st *State) Removals(ctx context.Context) iter.Seq2[Removal, error] {
-	return each(st, ctx, func(g *segment) []Removal { return g.Removals })
+	return each(ctx, st, func(g *segment) []Removal { return g.Removals })
 }
 
 // Units are the finished units; of two with one id the later one counts. A unit
@@ -142,7 +142,7 @@ func (st *State) Result(ctx context.Context) (Raw, error) {
 	return out, nil
 }
 
-func each[T any](st *State, ctx context.Context, of func(*segment) []T) iter.Seq2[T, error] {
+func each[T any](ctx context.Context, st *State, of func(*segment) []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		for g, err := range st.segments(ctx) {
