@@ -98,7 +98,8 @@ func TestDiscoverFilters(t *testing.T) {
 func TestDiscoverResumesAnywhere(t *testing.T) {
 	f := zoo()
 	var ids []iceberg.TableID
-	for found := range iceberg.Discover(t.Context(), f, iceberg.Filter{}) {
+	for found, err := range iceberg.Discover(t.Context(), f, iceberg.Filter{}) {
+		require.NoError(t, err)
 		ids = append(ids, found.ID)
 	}
 	for i, id := range ids {
@@ -118,7 +119,8 @@ func TestDiscoverStopsWhenTold(t *testing.T) {
 	f := zoo()
 	for i := range zooRecords {
 		n := 0
-		for range iceberg.Discover(t.Context(), f, iceberg.Filter{}) {
+		for _, err := range iceberg.Discover(t.Context(), f, iceberg.Filter{}) {
+			require.NoError(t, err)
 			if n++; n > i {
 				break
 			}

@@ -86,7 +86,7 @@ func TestF105RootIsWhereTheMetadataIs(t *testing.T) {
 		"s3://lake/sales.daily/t/metadata/x/metadata/v1.metadata.json": "/buckets/lake/sales.daily/t/metadata/x",
 		"s3://lake/sales.daily/t/00000.metadata.json":                  "/buckets/lake/sales.daily/t",
 		"s3://other/x/metadata/v1.metadata.json":                       "/buckets/lake/sales.daily/events-w",
-		"": "/buckets/lake/sales.daily/events-w",
+		"":                                                             "/buckets/lake/sales.daily/events-w",
 	} {
 		set := map[string][]byte{iceberg.AttrMetadata: recordJSON("events", location, 7, nil)}
 		r, err := iceberg.ParseRecord(&filer.Entry{Path: mustPath(events), Extended: set})

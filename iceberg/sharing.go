@@ -1,6 +1,7 @@
 package iceberg
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -12,12 +13,12 @@ import (
 
 // Sharing knows which directories which catalog records claim, over all of
 // them, so that nothing is removed below a directory that two share. It takes a
-// few hundred bytes per record. Fill it, then ask it; it is safe for concurrent
-// asking.
+// few hundred bytes per record. It is safe for concurrent use.
 type Sharing struct {
+	mu         sync.Mutex
 	claims     []claim
+	unsorted   bool
 	incomplete []TableID
-	sorted     sync.Once
 }
 
 // claim says that the record in owner holds root.
@@ -28,41 +29,45 @@ type claim struct{ root, owner filer.Path }
 // the record, the locations that names. Views and other formats claim as well.
 func (s *Sharing) Add(f Found) {
 	s.AddPath(f.Path, f.Path)
-	if f.Record == nil {
-		s.incomplete = append(s.incomplete, f.ID)
-		return
-	}
-	complete := s.addRecord(f, f.Record)
-	if f.Record.Moving != nil {
+	complete := f.Record != nil && s.addRecord(f, f.Record)
+	if f.Record != nil && f.Record.Moving != nil {
 		complete = s.addRecord(f, f.Record.Moving) && complete
 	}
 	if !complete {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.incomplete = append(s.incomplete, f.ID)
 	}
 }
 
 // AddPath takes in one more directory of the record in owner.
 func (s *Sharing) AddPath(owner, root filer.Path) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.claims = append(s.claims, claim{root: root, owner: owner})
+	s.unsorted = true
 }
 
 // Incomplete names the records whose locations are not known in full, because
 // the record cannot be read or keeps its metadata in a file. Who wants to remove
 // something loads those and adds their Roots.
-func (s *Sharing) Incomplete() []TableID { return s.incomplete }
+func (s *Sharing) Incomplete() []TableID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.incomplete)
+}
 
 // Overlap returns a record other than owner that claims root, a directory above
 // it, or something below it.
 func (s *Sharing) Overlap(owner, root filer.Path) (filer.Path, bool) {
-	s.sorted.Do(func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unsorted {
 		slices.SortFunc(s.claims, func(a, b claim) int {
-			if c := strings.Compare(string(a.root), string(b.root)); c != 0 {
-				return c
-			}
-			return strings.Compare(string(a.owner), string(b.owner))
+			return cmp.Or(cmp.Compare(a.root, b.root), cmp.Compare(a.owner, b.owner))
 		})
-		s.claims = slices.Compact(s.claims)
-	})
+		s.claims, s.unsorted = slices.Compact(s.claims), false
+	}
 	for p := root; p != p.Dir(); p = p.Dir() {
 		if other, ok := s.other(owner, p, func(r filer.Path) bool { return r == p }); ok {
 			return other, true
@@ -95,8 +100,11 @@ func (s *Sharing) addRecord(f Found, r *Record) bool {
 	for _, root := range l.Roots() {
 		s.AddPath(f.Path, root.Path)
 	}
+	if f.State == StateForeign {
+		return true // what such a format keeps says nothing to us
+	}
 	if r.FullMetadata == nil {
-		return r.MetadataLocation == "" || f.State == StateView || f.State == StateForeign
+		return r.MetadataLocation == "" || f.State == StateView
 	}
 	m, err := locations(r.FullMetadata)
 	if err != nil {

@@ -80,8 +80,12 @@ func TestUnknownLocationsAreNamed(t *testing.T) {
 	f.Mkdir(mustPath(table("broken")), map[string][]byte{iceberg.AttrMetadata: []byte(`{`)})
 	putTable(f, table("odd"), "s3://lake/sales.daily/o-u/metadata/v1.metadata.json", tableJSON(2, map[string]any{"properties": map[string]any{"write.data.path": "hdfs://x/y"}}))
 	f.Mkdir(mustPath(table("fresh")), map[string][]byte{iceberg.AttrMetadata: []byte(`{"format":"ICEBERG"}`)})
+	f.Mkdir(mustPath(table("lance")), map[string][]byte{iceberg.AttrMetadata: []byte(
+		`{"format":"LANCE","metadataLocation":"s3://lake/sales.daily/l-u/metadata/x","metadata":{"fullMetadata":{"odd":1}}}`)})
 	s := sharing(t, f)
 	require.Equal(t, []iceberg.TableID{table("broken"), table("file"), table("odd")}, s.Incomplete())
+	_, ok := s.Overlap(mustPath(table("a")), "/buckets/lake/extra")
+	require.False(t, ok)
 	s.AddPath(mustPath(table("file")), "/buckets/lake/extra/dir")
 	other, ok := s.Overlap(mustPath(table("a")), "/buckets/lake/extra")
 	require.True(t, ok)
@@ -105,6 +109,9 @@ func TestOverlapAgreesWithPairs(t *testing.T) {
 			c := claim{path.Draw(t, "owner"), path.Draw(t, "root")}
 			claims = append(claims, c)
 			s.AddPath(c.owner, c.root)
+			if rapid.Bool().Draw(t, "ask between") {
+				s.Overlap(c.owner, c.root)
+			}
 		}
 		for range 5 {
 			owner, root := path.Draw(t, "me"), path.Draw(t, "mine")

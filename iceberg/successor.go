@@ -86,6 +86,9 @@ func (r *Record) Successor(n Next) ([]byte, error) {
 // and nothing else changed. Whoever still holds the old bytes can no longer
 // swap them.
 func (r *Record) Touched(token string) ([]byte, error) {
+	if token == "" || token == r.VersionToken {
+		return nil, fault.New(fault.Halt, "touch the catalog record "+r.Path.String()+" without a new token")
+	}
 	o, err := rawjson.ParseObject(r.Raw)
 	if err != nil {
 		return nil, fault.In("edit the catalog record "+r.Path.String(), err)
