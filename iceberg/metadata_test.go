@@ -247,17 +247,14 @@ func TestF126CompressionIsToldByTheBytes(t *testing.T) {
 
 func TestDecompressionIsBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes 256 MB of zeros")
+		t.Skip("unpacks 256 MB of zeros")
 	}
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	zeros := make([]byte, 1<<20)
-	for range iceberg.MaxMetadataBytes>>20 + 1 {
-		_, err := w.Write(zeros)
-		require.NoError(t, err)
-	}
+	var member bytes.Buffer
+	w := gzip.NewWriter(&member)
+	_, err := w.Write(make([]byte, 1<<20))
+	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	_, err := iceberg.ParseMetadata(out.Bytes())
+	_, err = iceberg.ParseMetadata(bytes.Repeat(member.Bytes(), iceberg.MaxMetadataBytes>>20+1))
 	requireKind(t, fault.TooLarge, err)
 }
 
