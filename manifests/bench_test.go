@@ -29,6 +29,7 @@ func benchManifest(b *testing.B, cols, entries int) (icegoManifest, *manifests.M
 }
 
 func perEntry(b *testing.B, entries int, f func()) {
+	b.Helper()
 	b.ReportAllocs()
 	for b.Loop() {
 		f()

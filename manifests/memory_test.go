@@ -119,7 +119,7 @@ func streamAll(t *testing.T, dir string) {
 		total += m.ExistingFiles.Value
 	}
 	require.EqualValues(t, memoryManifests*memoryEntries, total)
-	fmt.Printf("memory idle %d peak %d\n", idle, peakMemory(t))
+	t.Logf("memory idle %d peak %d", idle, peakMemory(t))
 }
 
 // peakMemory is VmHWM in bytes.

@@ -62,7 +62,7 @@ type Header struct {
 // Reader reads the entries of one manifest, one at a time, from a stream. It
 // is not safe for concurrent use.
 type Reader struct {
-	ctx    context.Context //nolint:containedctx // one reader serves one call's stream
+	ctx    context.Context // one reader serves the stream of one call
 	in     *avro.Reader
 	m      *ManifestFile
 	layout *layout
@@ -175,7 +175,8 @@ func (r *Reader) Partitioning() (*Partitioning, error) {
 
 // Entries yields the entries in order, DELETED ones included, with everything
 // inherited filled in. It can be ranged over once and ends after the first
-// error. The entry is valid until the next one.
+// error. The entry is valid until the next one. A file that is shorter than
+// the list says is Corrupt, since a cut between two blocks shows nowhere else.
 func (r *Reader) Entries() iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		defer r.in.Close()
@@ -186,6 +187,9 @@ func (r *Reader) Entries() iter.Seq2[*Entry, error] {
 			}
 			data, count, err := r.in.Next()
 			if err == io.EOF { //nolint:errorlint // the bare value marks the end, a wrapped one a failure
+				if r.in.Taken() < r.m.Length {
+					yield(nil, corrupt(r.m.Path, fmt.Sprintf("the file has %d bytes, the manifest list says %d", r.in.Taken(), r.m.Length)))
+				}
 				return
 			}
 			if err != nil {

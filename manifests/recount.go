@@ -14,8 +14,7 @@ import (
 // an embedded one also length and spec. Everything that was known
 // stays as it was; what contradicts the entries is Corrupt (F077, F084).
 func Recount(ctx context.Context, in io.Reader, m *ManifestFile) (*ManifestFile, error) {
-	counted := &countingReader{in: in}
-	r, err := NewReader(ctx, counted, m, ReadOptions{Projection: ProjectCarry})
+	r, err := NewReader(ctx, in, m, ReadOptions{Projection: ProjectCarry})
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +35,7 @@ func Recount(ctx context.Context, in io.Reader, m *ManifestFile) (*ManifestFile,
 	}
 	out := m.Clone()
 	if out.embedded {
-		out.SpecID, out.Length, out.embedded = r.Header().SpecID, counted.n, false
+		out.SpecID, out.Length, out.embedded = r.Header().SpecID, r.in.Taken(), false
 	}
 	for _, c := range []struct {
 		what string
@@ -56,16 +55,4 @@ func Recount(ctx context.Context, in io.Reader, m *ManifestFile) (*ManifestFile,
 		out.MinSeq = minSeq
 	}
 	return out, nil
-}
-
-// countingReader knows how much was read.
-type countingReader struct {
-	in io.Reader
-	n  int64
-}
-
-func (c *countingReader) Read(b []byte) (int, error) {
-	n, err := c.in.Read(b)
-	c.n += int64(n)
-	return n, err //nolint:wrapcheck // passed through
 }

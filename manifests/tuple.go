@@ -108,7 +108,7 @@ func (r *tupleReader) make(n *avro.Node, raw []byte) (iceberg.Tuple, error) {
 // types count only for their unit: a plain int is as good a date (F069).
 func (c *cursor) any(n *avro.Node) (any, error) {
 	if n = c.value(n); n == nil {
-		return nil, nil //nolint:nilnil // null is a value
+		return nil, nil // null is a value
 	}
 	switch n.Kind {
 	case avro.Boolean:

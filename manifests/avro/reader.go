@@ -41,7 +41,24 @@ type Reader struct {
 	limits Limits
 	raw    []byte
 	dec    decompressor
+	taken  int64
 }
+
+// counter counts what is read from below.
+type counter struct {
+	in io.Reader
+	n  *int64
+}
+
+func (c counter) Read(b []byte) (int, error) {
+	n, err := c.in.Read(b)
+	*c.n += int64(n)
+	return n, err
+}
+
+// Taken is the number of bytes taken from the underlying reader: behind the
+// last block, the length of the file.
+func (r *Reader) Taken() int64 { return r.taken }
 
 // NewReader reads the header. The name is the file's, for errors.
 func NewReader(in io.Reader, name string, l Limits) (*Reader, error) {
@@ -51,7 +68,8 @@ func NewReader(in io.Reader, name string, l Limits) (*Reader, error) {
 	if l.Header == 0 {
 		l.Header = DefaultLimits.Header
 	}
-	r := &Reader{name: name, in: bufio.NewReaderSize(in, 32<<10), meta: map[string][]byte{}, limits: l}
+	r := &Reader{name: name, meta: map[string][]byte{}, limits: l}
+	r.in = bufio.NewReaderSize(counter{in, &r.taken}, 32<<10)
 	if err := r.header(); err != nil {
 		return nil, r.fail("read header", err)
 	}

@@ -260,13 +260,13 @@ func (p *parser) object(text json.RawMessage, space string, depth int) (*Node, e
 		err = p.record(n, take, space, depth)
 	case "enum":
 		n.Kind = Enum
-		if space, err = p.name(n, take, space); err == nil {
+		if _, err = p.name(n, take, space); err == nil {
 			err = json.Unmarshal(take("symbols"), &n.Symbols)
 		}
 		take("default")
 	case "fixed":
 		n.Kind = Fixed
-		if space, err = p.name(n, take, space); err == nil {
+		if _, err = p.name(n, take, space); err == nil {
 			err = json.Unmarshal(take("size"), &n.Size)
 		}
 		if n.Size < 0 || n.Size > maxFixed {
