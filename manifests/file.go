@@ -113,6 +113,16 @@ func (m *ManifestFile) LiveRows() (int64, bool) {
 	return m.AddedRows.Value + m.ExistingRows.Value, m.AddedRows.Known() && m.ExistingRows.Known()
 }
 
+// Summaries are the partition summaries if there is one for each field of the
+// spec, and nil otherwise. Some writers leave out fields whose source column is
+// gone; summaries go by position, so theirs say nothing (F066).
+func (m *ManifestFile) Summaries(t *iceberg.PartitionType) []FieldSummary {
+	if len(m.Partitions) != len(t.Fields) {
+		return nil
+	}
+	return m.Partitions
+}
+
 // Clone returns a copy that shares nothing.
 func (m *ManifestFile) Clone() *ManifestFile {
 	c := *m

@@ -134,6 +134,10 @@ func TestF066DroppedSource(t *testing.T) {
 	out, carried := rewriteWith(t, b, relisted[0], manifests.WriterOptions{Path: "n", Version: 2, Partitioning: &poor, SnapshotID: 44}, (*manifests.Writer).Carry)
 	require.True(t, avro.SameEncoding(partitionSchema(t, b), partitionSchema(t, out)))
 	require.Equal(t, file.Partitions, carried.Partitions)
+	require.Equal(t, carried.Partitions, carried.Summaries(full.Type))
+	short := carried.Clone()
+	short.Partitions = short.Partitions[1:]
+	require.Nil(t, short.Summaries(full.Type))
 	again := readAll(t, out, &manifests.ManifestFile{Path: "n", SpecID: 1, Seq: manifests.Some(iceberg.SeqNum(9))}, full.Type)
 	require.Equal(t, int32(-7), again[0].Partition.At(0).Any())
 	require.Equal(t, icego.Date(100), again[0].Partition.At(1).Any())
