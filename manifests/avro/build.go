@@ -95,6 +95,8 @@ func (n *Node) JSON() []byte {
 type jsonWriter struct {
 	out     bytes.Buffer
 	defined map[string]string
+	// space is the namespace in force.
+	space string
 }
 
 func (w *jsonWriter) node(n *Node) {
@@ -133,9 +135,14 @@ func (w *jsonWriter) object(n *Node) {
 	if name != "" {
 		w.out.WriteString(`,"name":`)
 		w.str(name)
-		if !strings.Contains(name, ".") {
-			// An enclosing namespace must not reach in.
+		outer := w.space
+		defer func() { w.space = outer }()
+		if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+			w.space = name[:dot]
+		} else if w.space != "" {
+			// The namespace around must not reach in.
 			w.out.WriteString(`,"namespace":""`)
+			w.space = ""
 		}
 	}
 	switch n.Kind {
