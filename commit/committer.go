@@ -185,7 +185,7 @@ func (c *Committer) write(ctx context.Context, head *iceberg.View, next Next, st
 	if err != nil {
 		return nil, fault.In("build the metadata", err)
 	}
-	name := st.loc.Metadata().Join(fmt.Sprintf("v%d-%s-%d.metadata.json", head.Record.MetadataVersion+1, st.run.Token(), attempt))
+	name := head.Locations.Pointer().Join(fmt.Sprintf("v%d-%s-%d.metadata.json", head.Record.MetadataVersion+1, st.run.Token(), attempt))
 	if err := st.Record(ctx, name); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const jobType = "iceberg_maintenance"
+
+// admin is the HTTP API of weed admin.
+type admin struct{ base string }
+
+func (a admin) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(b))
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(b, out)
+}
+
+// poll calls fn every half second until it is done or the time is up.
+func poll(ctx context.Context, limit time.Duration, fn func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var last error
+	for {
+		done, err := fn()
+		if done {
+			return err
+		}
+		last = err
+		select {
+		case <-ctx.Done():
+			if last != nil {
+				return last
+			}
+			return fmt.Errorf("not within %s", limit)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// enable waits until the worker has registered the job type and switches it on.
+func (a admin) enable(ctx context.Context) error {
+	return poll(ctx, time.Minute, func() (bool, error) {
+		var cfg map[string]any
+		path := "/api/plugin/job-types/" + jobType + "/config"
+		if err := a.call(ctx, http.MethodGet, path, nil, &cfg); err != nil {
+			return false, err
+		}
+		inner := cfg
+		if c, ok := cfg["config"].(map[string]any); ok {
+			inner = c
+		}
+		runtime, _ := inner["admin_runtime"].(map[string]any)
+		if runtime == nil {
+			runtime = map[string]any{}
+		}
+		runtime["enabled"], runtime["detection_interval_minutes"] = true, 1
+		inner["admin_runtime"] = runtime
+		err := a.call(ctx, http.MethodPut, path, inner, nil)
+		return err == nil, err
+	})
+}
+
+// finished is a job at its end.
+type finished struct {
+	State, Message string
+	Activities     []string
+}
+
+// follow waits for the job of the table and returns it once it has ended.
+func (a admin) follow(ctx context.Context) (finished, error) {
+	var f finished
+	seen := ""
+	err := poll(ctx, 3*time.Minute, func() (bool, error) {
+		var list struct {
+			Jobs []map[string]any `json:"jobs"`
+		}
+		if err := a.call(ctx, http.MethodGet, "/api/plugin/jobs?job_type="+jobType, nil, &list); err != nil {
+			var plain []map[string]any
+			if perr := a.call(ctx, http.MethodGet, "/api/plugin/jobs?job_type="+jobType, nil, &plain); perr != nil {
+				return false, err
+			}
+			list.Jobs = plain
+		}
+		for _, j := range list.Jobs {
+			state := strings.TrimPrefix(strings.ToLower(fmt.Sprint(j["state"])), "job_state_")
+			if state != seen {
+				say("  job %v: %s", j["job_id"], state)
+				seen = state
+			}
+			f.State, f.Message = state, fmt.Sprint(j["message"])
+			switch state {
+			case "succeeded", "failed", "canceled", "cancelled":
+				f.Activities = a.activities(ctx, fmt.Sprint(j["job_id"]))
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return f, err
+}
+
+// activities are the lines that the admin's page of the job shows.
+func (a admin) activities(ctx context.Context, id string) []string {
+	var detail struct {
+		Activities []struct {
+			Stage   string         `json:"stage"`
+			Message string         `json:"message"`
+			Details map[string]any `json:"details"`
+		} `json:"activities"`
+	}
+	if err := a.call(ctx, http.MethodGet, "/api/plugin/jobs/"+id+"/detail", nil, &detail); err != nil {
+		return []string{err.Error()}
+	}
+	var out []string
+	for _, x := range detail.Activities {
+		out = append(out, fmt.Sprintf("%s: %s", x.Stage, x.Message))
+	}
+	return out
+}
