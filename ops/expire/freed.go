@@ -1,16 +1,10 @@
 package expire
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/binary"
+	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
-
-	"github.com/zeebo/xxh3"
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
@@ -19,46 +13,36 @@ import (
 	"github.com/seaice/seaice/ops"
 )
 
-// key stands for a canonical path. Two paths with one key make the program keep
-// a file it could remove, never the other way round.
-type key [16]byte
-
-func keyOf(p filer.Path) key { return xxh3.HashString128(string(p)).Bytes() }
-
-// candidate is a file that an expiring snapshot had live.
-type candidate struct {
-	key   key
-	bytes int64
-	seq   iceberg.SeqNum
-	// at is where the spill file has the path.
-	at int64
-}
-
-// freed works out which files nothing retained reaches. Paths are on disk; in
-// memory a candidate takes 40 bytes.
+// freed works out which files nothing retained reaches. It outlives the plan:
+// what was read then is not read again, and what the head holds beyond that is
+// added. Manifests and lists are told apart by their canonical paths, because
+// two snapshots may spell one file in two ways (F104).
 type freed struct {
 	r   filer.Reader
 	loc *iceberg.Locator
+	// changelog keeps what a retained snapshot deleted.
+	changelog bool
 
-	// known are the snapshots that were looked at, and whether they stay.
-	known map[iceberg.SnapshotID]bool
-	// kept and gone are manifests by path: those of retained snapshots, and those
-	// of expiring ones only.
-	kept, gone map[string]*manifests.ManifestFile
-	// lists and their sizes, by spelling.
-	keptLists, goneLists map[string]int64
-	specs                map[iceberg.SpecID]bool
+	// stays are the retained snapshots that were looked at; the value tells
+	// those apart whose DELETED entries are changes.
+	stays map[iceberg.SnapshotID]bool
+	// needed are all paths that the lists of retained snapshots and their
+	// manifests may lie at.
+	needed map[key]bool
+	// kept are the manifests of retained snapshots, and uncrossed those whose
+	// live files have not been taken out of the candidates.
+	kept      map[key]bool
+	uncrossed []*manifests.ManifestFile
+	specs     map[iceberg.SpecID]bool
+	// unknownSpecs: a v1 snapshot names manifests without their specs.
+	unknownSpecs bool
+	// deletes: a retained snapshot has delete files.
+	deletes bool
 
-	files []candidate
-	live  []bool // by index in files: still a candidate
-	left  int
-	// floor is the least file sequence number when floorLeft were left.
-	floor     iceberg.SeqNum
-	floorLeft int
-	spill     *os.File
-	out       *bufio.Writer
-	size      int64
-	dir       string
+	lists  map[iceberg.SnapshotID]*list // of expiring snapshots
+	gone   []manifest                   // that only expiring snapshots reach
+	goneAt map[key]int
+	files  candidates
 
 	// blocked says why no file may be removed, if so.
 	blocked error
@@ -66,90 +50,238 @@ type freed struct {
 	read    int64
 }
 
-func newFreed(r filer.Reader, loc *iceberg.Locator, dir string) *freed {
+// list is the manifest list of an expiring snapshot.
+type list struct {
+	spelling string
+	found    place
+	// own are indices of manifests that no retained snapshot reaches.
+	own []int32
+	// err is why it could not be read to its end.
+	err error
+}
+
+// manifest is one that only expiring snapshots reach. What it has live lies
+// between two places of the spill file.
+type manifest struct {
+	file     *manifests.ManifestFile
+	found    place
+	from, to int64
+	err      error
+}
+
+// place is where a file was found; the path is empty if it was not.
+type place struct {
+	path filer.Path
+	size int64
+}
+
+func newFreed(r filer.Reader, loc *iceberg.Locator, d decision, spill string) *freed {
 	return &freed{
-		r: r, loc: loc, dir: dir, known: map[iceberg.SnapshotID]bool{},
-		kept: map[string]*manifests.ManifestFile{}, gone: map[string]*manifests.ManifestFile{},
-		keptLists: map[string]int64{}, goneLists: map[string]int64{}, specs: map[iceberg.SpecID]bool{},
+		r: r, loc: loc, changelog: d.KeepChangelog, stays: map[iceberg.SnapshotID]bool{}, needed: map[key]bool{}, kept: map[key]bool{},
+		specs: map[iceberg.SpecID]bool{}, lists: map[iceberg.SnapshotID]*list{}, goneAt: map[key]int{}, files: candidates{dir: spill},
 	}
 }
 
-// passing reports whether an error may go away by itself; then planning fails
-// instead of concluding anything.
-func passing(err error) bool {
+// errEncrypted marks what makes the whole table off limits (F099).
+var errEncrypted = errors.New("it is encrypted")
+
+// unreadable reports whether an error says that a file cannot be read, now or
+// later. Any other one fails the operation: it may go away by itself, or
+// concerns the program and not the file.
+func unreadable(err error) bool {
+	if errors.Is(err, errEncrypted) {
+		return false
+	}
 	switch fault.Of(err) {
-	case fault.Transient, fault.Canceled, fault.Unknown:
+	case fault.Corrupt, fault.Unsupported, fault.TooLarge:
 		return true
+	case fault.Stale:
+		return filer.NotFound(err) // the entry is there and its data is not
 	}
 	return false
 }
 
-// survey reads the manifest lists of all snapshots, each list once.
-func (f *freed) survey(ctx context.Context, m *iceberg.Metadata, expiring map[iceberg.SnapshotID]bool) error {
+// work surveys the snapshots of m and collects what the expiring ones free. Each
+// list and each manifest is read at most once.
+func (f *freed) work(ctx context.Context, m *iceberg.Metadata, expiring []iceberg.SnapshotID) error {
+	goes := setOf(expiring)
 	for i := range m.Snapshots {
-		s := &m.Snapshots[i]
-		f.known[s.ID] = !expiring[s.ID]
-		if expiring[s.ID] {
-			continue
-		}
-		if err := f.retainList(ctx, s); err != nil {
-			return err
-		}
-	}
-	for i := range m.Snapshots {
-		if s := &m.Snapshots[i]; expiring[s.ID] {
-			if err := f.expireList(ctx, s); err != nil {
+		if s := &m.Snapshots[i]; !goes[s.ID] {
+			if err := f.retain(ctx, s); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	if f.blocked != nil {
+		return nil
+	}
+	seen := map[key]*list{}
+	for i := range m.Snapshots {
+		if s := &m.Snapshots[i]; goes[s.ID] {
+			if err := f.release(ctx, s, seen); err != nil {
+				return err
+			}
+		}
+	}
+	return f.collect(ctx)
 }
 
-func (f *freed) retainList(ctx context.Context, s *iceberg.Snapshot) error {
-	if _, seen := f.keptLists[s.ManifestList]; seen && s.ManifestList != "" {
-		return nil
+func setOf[T comparable](all []T) map[T]bool {
+	out := make(map[T]bool, len(all))
+	for _, x := range all {
+		out[x] = true
 	}
-	size, err := f.list(ctx, s, func(m *manifests.ManifestFile) {
-		if f.kept[m.Path] == nil {
-			f.kept[m.Path] = m
-			f.specs[m.SpecID] = true
-		}
-	})
-	f.keptLists[s.ManifestList] = size
-	if err == nil || passing(err) {
-		return err
-	}
-	f.block(fmt.Errorf("manifest list of retained snapshot %d: %w", s.ID, err))
-	return nil
-}
-
-func (f *freed) expireList(ctx context.Context, s *iceberg.Snapshot) error {
-	if _, kept := f.keptLists[s.ManifestList]; kept && s.ManifestList != "" {
-		return nil
-	}
-	if _, seen := f.goneLists[s.ManifestList]; seen && s.ManifestList != "" {
-		return nil
-	}
-	size, err := f.list(ctx, s, func(m *manifests.ManifestFile) {
-		if f.kept[m.Path] == nil && f.gone[m.Path] == nil {
-			f.gone[m.Path] = m
-		}
-	})
-	if s.ManifestList != "" {
-		f.goneLists[s.ManifestList] = size
-	}
-	if err == nil || passing(err) {
-		return err
-	}
-	f.unread("unreadable-expiring-list", fmt.Sprintf("snapshot %d", s.ID), err)
-	return nil
+	return out
 }
 
 func (f *freed) block(err error) {
 	if f.blocked == nil {
 		f.blocked = err
 	}
+}
+
+// need marks whatever a spelling may mean.
+func (f *freed) need(paths []filer.Path) {
+	for _, p := range paths {
+		f.needed[keyOf(p)] = true
+	}
+}
+
+// retain takes a snapshot for retained: its list, its manifests, and, once
+// crossOut was called, its files are not freed. What cannot be read blocks every
+// removal. One that was to expire and stays after all is not read again.
+func (f *freed) retain(ctx context.Context, s *iceberg.Snapshot) error {
+	if _, known := f.stays[s.ID]; known {
+		return nil
+	}
+	f.stays[s.ID] = s.Operation != "replace"
+	err := f.give(s.ID)
+	if f.lists[s.ID] == nil {
+		err = f.enlist(ctx, s)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case !unreadable(err):
+		delete(f.stays, s.ID)
+		return err
+	}
+	f.block(fmt.Errorf("manifest list of retained snapshot %d: %w", s.ID, err))
+	return nil
+}
+
+// enlist reads the list of a retained snapshot, unless another one has it too.
+func (f *freed) enlist(ctx context.Context, s *iceberg.Snapshot) error {
+	if s.ManifestList != "" {
+		paths, err := f.loc.Candidates(s.ManifestList)
+		if err != nil {
+			return err
+		}
+		if f.kept[keyOf(paths[0])] {
+			return nil
+		}
+		f.kept[keyOf(paths[0])] = true
+		f.need(paths)
+	}
+	_, err := f.list(ctx, s, func(m *manifests.ManifestFile, paths []filer.Path) error {
+		if at := keyOf(paths[0]); !f.kept[at] {
+			f.kept[at] = true
+			f.need(paths)
+			f.uncrossed = append(f.uncrossed, m)
+			f.specs[m.SpecID] = true
+			f.unknownSpecs = f.unknownSpecs || s.ManifestList == ""
+			f.deletes = f.deletes || m.Content == manifests.DeleteManifest
+		}
+		return nil
+	})
+	return err
+}
+
+// give takes the files, the manifests and the list of a snapshot that was to
+// expire out of what is freed. The error says that not all of them are known.
+func (f *freed) give(id iceberg.SnapshotID) error {
+	l := f.lists[id]
+	if l == nil {
+		return nil
+	}
+	if l.spelling != "" {
+		paths, err := f.loc.Candidates(l.spelling)
+		if err != nil {
+			return err
+		}
+		f.need(paths)
+	}
+	worst := l.err
+	for _, i := range l.own {
+		m := &f.gone[i]
+		paths, err := f.loc.Candidates(m.file.Path)
+		if err != nil {
+			return err
+		}
+		f.need(paths)
+		if worst == nil {
+			worst = m.err
+		}
+		if m.from == m.to {
+			continue
+		}
+		if err := f.files.each(m.from, m.to, f.spare); err != nil {
+			return err
+		}
+	}
+	return worst
+}
+
+func (f *freed) spare(spelling string) error {
+	paths, err := f.loc.Candidates(spelling)
+	f.files.spare(paths)
+	return err
+}
+
+// release reads the list of an expiring snapshot. The manifests of retained ones
+// must be known.
+func (f *freed) release(ctx context.Context, s *iceberg.Snapshot, seen map[key]*list) error {
+	l := &list{spelling: s.ManifestList}
+	f.lists[s.ID] = l
+	if s.ManifestList != "" {
+		paths, err := f.loc.Candidates(s.ManifestList)
+		if err != nil {
+			l.err = err
+			f.unread("unreadable-expiring-list", fmt.Sprintf("snapshot %d", s.ID), err)
+			return nil
+		}
+		at := keyOf(paths[0])
+		if f.kept[at] {
+			return nil // and so are all manifests in it
+		}
+		if twin := seen[at]; twin != nil {
+			f.lists[s.ID] = twin
+			return nil
+		}
+		seen[at] = l
+	}
+	l.found, l.err = f.list(ctx, s, func(m *manifests.ManifestFile, paths []filer.Path) error {
+		at := keyOf(paths[0])
+		if f.kept[at] {
+			return nil
+		}
+		i, ok := f.goneAt[at]
+		if !ok {
+			i = len(f.gone)
+			f.goneAt[at] = i
+			f.gone = append(f.gone, manifest{file: m})
+		}
+		l.own = append(l.own, int32(i))
+		return nil
+	})
+	if l.err == nil {
+		return nil
+	}
+	if !unreadable(l.err) {
+		return l.err
+	}
+	f.unread("unreadable-expiring-list", fmt.Sprintf("snapshot %d", s.ID), l.err)
+	return nil
 }
 
 // unread notes something of an expiring snapshot that cannot be read. Removing
@@ -159,255 +291,83 @@ func (f *freed) unread(code, subject string, err error) {
 		Text: "its files are left to remove_orphans: " + err.Error()})
 }
 
-// maxListBytes bounds a manifest list.
-const maxListBytes = 256 << 20
-
-func (f *freed) list(ctx context.Context, s *iceberg.Snapshot, see func(*manifests.ManifestFile)) (int64, error) {
-	if s.ManifestList == "" {
-		for m := range manifests.OfSnapshot(ctx, f.r, f.loc, s) {
-			see(m)
-		}
-		return 0, nil
-	}
-	e, err := f.loc.Find(ctx, f.r, s.ManifestList)
-	if filer.NotFound(err) {
-		err = fault.Wrap(fault.Corrupt, s.ManifestList, err)
-	}
-	if err != nil {
-		return 0, err
-	}
-	content, _, err := filer.ReadAll(ctx, f.r, e.Path, maxListBytes)
-	if err != nil {
-		return e.Size, err
-	}
-	f.read += e.Size
-	for m, err := range manifests.ReadList(ctx, bytes.NewReader(content), s.ManifestList) {
-		if err != nil {
-			return e.Size, err
-		}
-		see(m)
-	}
-	return e.Size, nil
-}
-
 // collect reads the manifests that only expiring snapshots reach, and then
-// crosses out what a retained manifest has live.
+// crosses out what retained manifests have live.
 func (f *freed) collect(ctx context.Context) error {
 	n := int64(0)
-	for _, m := range f.gone {
-		files, _ := m.LiveFiles()
-		n += min(files, 1<<24)
+	for i := range f.gone {
+		files, _ := f.gone[i].file.LiveFiles()
+		n += min(max(files, 0), 1<<20)
 	}
-	f.files = make([]candidate, 0, min(n, 1<<26))
-	for path, m := range f.gone {
-		err := f.expireManifest(ctx, m)
-		switch {
-		case err == nil:
-		case passing(err):
+	f.files.expect(n)
+	for i := range f.gone {
+		if err := f.free(ctx, &f.gone[i]); err != nil {
 			return err
-		default:
-			f.unread("unreadable-expiring-manifest", path, err)
 		}
 	}
-	if err := f.settle(); err != nil {
+	if err := f.files.settle(); err != nil {
 		return err
 	}
-	// Newest first: what was rewritten lately is where a file is likely to live on.
-	order := make([]*manifests.ManifestFile, 0, len(f.kept))
-	for _, m := range f.kept {
-		order = append(order, m)
-	}
-	slices.SortFunc(order, func(a, b *manifests.ManifestFile) int { return int(b.Seq.Value - a.Seq.Value) })
-	for _, m := range order {
-		if f.blocked != nil || f.left == 0 {
-			break
-		}
-		if err := f.crossOut(ctx, m); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.crossOut(ctx)
 }
 
-func (f *freed) entries(ctx context.Context, m *manifests.ManifestFile, see func(*manifests.Entry, []filer.Path) error) error {
-	f.read += m.Length
-	for e, err := range manifests.EntriesOf(ctx, f.r, f.loc, m, manifests.ReadOptions{Projection: manifests.ProjectPath}) {
-		if err != nil {
-			return err
+// free makes candidates of what a manifest has live.
+func (f *freed) free(ctx context.Context, m *manifest) error {
+	var err error
+	m.from = f.files.size
+	m.found, err = f.entries(ctx, m.file, func(e *manifests.Entry, paths []filer.Path) error {
+		if !e.Live() && !f.changelog {
+			return nil
 		}
-		if !e.Live() {
-			continue
+		// A deleted file is noted and no candidate: if the snapshot stays after
+		// all, its change may need the file.
+		at, err := f.files.note(e.Path)
+		if err == nil && e.Live() && !slices.ContainsFunc(paths, f.loc.Foreign) {
+			f.files.add(at, paths, e.Bytes)
 		}
-		paths, err := f.loc.Candidates(e.Path)
-		if err != nil {
-			return err
-		}
-		if err := see(e, paths); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *freed) expireManifest(ctx context.Context, m *manifests.ManifestFile) error {
-	return f.entries(ctx, m, func(e *manifests.Entry, paths []filer.Path) error {
-		for _, p := range paths {
-			if f.loc.Foreign(p) {
-				continue // never this table's to remove
-			}
-			if err := f.put(p, e.Bytes, e.FileSeq.Or(0)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return err
 	})
-}
-
-func (f *freed) put(p filer.Path, size int64, seq iceberg.SeqNum) error {
-	if f.spill == nil {
-		file, err := os.CreateTemp(f.dir, "seaice-expire-")
-		if err != nil {
-			return fault.WithHint("see the setting sort_spill_dir", fault.Wrap(fault.Transient, "create a spill file", err))
-		}
-		// Without a name it goes with the process, however that ends.
-		if err := os.Remove(file.Name()); err != nil {
-			return fault.Wrap(fault.Transient, "unlink a spill file", err)
-		}
-		f.spill, f.out = file, bufio.NewWriterSize(file, 256<<10)
-	}
-	f.files = append(f.files, candidate{key: keyOf(p), bytes: size, seq: seq, at: f.size})
-	var n [4]byte
-	binary.BigEndian.PutUint32(n[:], uint32(len(p)))
-	f.size += int64(len(n) + len(p))
-	_, err := f.out.Write(n[:])
+	m.to = f.files.size
 	if err == nil {
-		_, err = f.out.WriteString(string(p))
-	}
-	return fault.Wrap(fault.Transient, "write a spill file", err)
-}
-
-// settle sorts the candidates and leaves one of each path.
-func (f *freed) settle() error {
-	if f.out != nil {
-		if err := f.out.Flush(); err != nil {
-			return fault.Wrap(fault.Transient, "write a spill file", err)
-		}
-	}
-	slices.SortFunc(f.files, func(a, b candidate) int { return bytes.Compare(a.key[:], b.key[:]) })
-	f.files = slices.CompactFunc(f.files, func(a, b candidate) bool { return a.key == b.key })
-	f.live = make([]bool, len(f.files))
-	for i := range f.live {
-		f.live[i] = true
-	}
-	f.left = len(f.files)
-	return nil
-}
-
-// crossOut takes out of the candidates what retained manifest m has live. It may
-// be skipped only if it was written before any candidate was added (F094): its
-// least sequence number says nothing, because a path may be added again.
-func (f *freed) crossOut(ctx context.Context, m *manifests.ManifestFile) error {
-	if seq, ok := m.Seq.Get(); ok && m.Seq.From == manifests.Stored && seq < f.least() {
 		return nil
 	}
-	err := f.entries(ctx, m, func(_ *manifests.Entry, paths []filer.Path) error {
-		for _, p := range paths {
-			f.spare(p)
-		}
-		return nil
-	})
-	if err == nil || passing(err) {
+	if !unreadable(err) {
 		return err
 	}
-	f.block(fmt.Errorf("manifest %s of a retained snapshot: %w", m.Path, err))
+	m.err = err
+	f.unread("unreadable-expiring-manifest", m.file.Path, err)
 	return nil
 }
 
-// least is at most the least file sequence number among the candidates. It is
-// worked out again only after a tenth of them went.
-func (f *freed) least() iceberg.SeqNum {
-	if f.floorLeft > 0 && f.left*10 > f.floorLeft*9 {
-		return f.floor
-	}
-	f.floor, f.floorLeft = 1<<63-1, f.left
-	for i, c := range f.files {
-		if f.live[i] {
-			f.floor = min(f.floor, c.seq)
-		}
-	}
-	return f.floor
-}
-
-func (f *freed) spare(p filer.Path) {
-	k := keyOf(p)
-	i, ok := slices.BinarySearchFunc(f.files, k, func(c candidate, k key) int { return bytes.Compare(c.key[:], k[:]) })
-	if ok && f.live[i] {
-		f.live[i] = false
-		f.left--
-	}
-}
-
-// totals are the data and delete files left, and their bytes.
-func (f *freed) totals() (files, size int64) {
-	for i, c := range f.files {
-		if f.live[i] {
-			files++
-			size += c.bytes
-		}
-	}
-	return files, size
-}
-
-// batches calls fn with the paths that are left, some thousands at a time. They
-// come in the order they were found, which keeps directories together.
-func (f *freed) batches(n int, fn func([]filer.Path) error) error {
-	if f.spill == nil {
-		return nil
-	}
-	order := make([]int64, 0, f.left)
-	for i, c := range f.files {
-		if f.live[i] {
-			order = append(order, c.at)
-		}
-	}
-	slices.Sort(order)
-	batch := make([]filer.Path, 0, n)
-	for _, at := range order {
-		p, err := f.path(at)
-		if err != nil {
+// crossOut takes out of the candidates what retained manifests have live, the
+// latest first: what was rewritten lately is where a file is likely to live on.
+// It stops when no candidate is left. No manifest is skipped for being older
+// than the candidates: a path may have been live in it, then removed, and added
+// again later by a snapshot that expires (F094).
+func (f *freed) crossOut(ctx context.Context) error {
+	slices.SortStableFunc(f.uncrossed, func(a, b *manifests.ManifestFile) int { return compare(int64(b.Seq.Value), int64(a.Seq.Value)) })
+	for len(f.uncrossed) > 0 && f.files.left > 0 && f.blocked == nil {
+		m := f.uncrossed[0]
+		_, err := f.entries(ctx, m, func(e *manifests.Entry, paths []filer.Path) error {
+			if e.Live() || f.changelog && f.changed(e) {
+				f.files.spare(paths)
+			}
+			return nil
+		})
+		if err != nil && !unreadable(err) {
 			return err
 		}
-		// It may have been spared since the batch before.
-		if !f.wanted(p) {
-			continue
+		if err != nil {
+			f.block(fmt.Errorf("manifest %s of a retained snapshot: %w", m.Path, err))
 		}
-		if batch = append(batch, p); len(batch) == n {
-			if err := fn(batch); err != nil {
-				return err
-			}
-			batch = batch[:0]
-		}
+		f.uncrossed = f.uncrossed[1:]
 	}
-	if len(batch) == 0 {
-		return nil
-	}
-	return fn(batch)
+	return nil
 }
 
-func (f *freed) wanted(p filer.Path) bool {
-	k := keyOf(p)
-	i, ok := slices.BinarySearchFunc(f.files, k, func(c candidate, k key) int { return bytes.Compare(c.key[:], k[:]) })
-	return ok && f.live[i]
-}
-
-func (f *freed) path(at int64) (filer.Path, error) {
-	var n [4]byte
-	if _, err := f.spill.ReadAt(n[:], at); err != nil {
-		return "", fault.Wrap(fault.Transient, "read a spill file", err)
-	}
-	b := make([]byte, min(binary.BigEndian.Uint32(n[:]), 1<<20))
-	if _, err := f.spill.ReadAt(b, at+4); err != nil && err != io.EOF { //nolint:errorlint // ReadAt answers the bare value
-		return "", fault.Wrap(fault.Transient, "read a spill file", err)
-	}
-	return filer.Path(b), nil
+// changed reports whether a DELETED entry may be a change that a retained
+// snapshot made.
+func (f *freed) changed(e *manifests.Entry) bool {
+	id, ok := e.SnapshotID.Get()
+	return !ok || f.stays[id]
 }

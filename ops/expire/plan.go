@@ -12,9 +12,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/seaice/seaice/commit"
 	"github.com/seaice/seaice/config"
+	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/ops"
 )
@@ -23,6 +26,9 @@ import (
 type Plan struct {
 	header ops.Header
 	d      decision
+	// spill is where lists of files go while they are worked on; empty is the
+	// system's temporary directory.
+	spill string
 	// freed is what planning read of the files, kept for the same process. A plan
 	// that was stored reads again.
 	freed *freed
@@ -35,8 +41,10 @@ type decision struct {
 	Refs      []string             `json:"refs,omitempty"`
 	// Clean removes schemas and specs that nothing uses any more.
 	Clean bool `json:"clean-expired-metadata,omitempty"`
-	// SpillDir is where lists of files go while they are worked on.
-	SpillDir string `json:"spill-dir,omitempty"`
+	// KeepChangelog keeps the files that retained snapshots deleted.
+	KeepChangelog bool `json:"keep-changelog,omitempty"`
+	// Properties are those of the table that the rules rest on, as they were.
+	Properties map[string]string `json:"properties,omitempty"`
 }
 
 // Rules are the settings that decide which snapshots expire.
@@ -55,6 +63,7 @@ type Rules struct {
 type planJSON struct {
 	ops.Header
 	decision
+	Spill string `json:"spill-dir,omitempty"`
 }
 
 // Head implements ops.Plan.
@@ -84,26 +93,57 @@ func (p *Plan) Summary() string {
 }
 
 // MarshalJSON implements ops.Plan.
-func (p *Plan) MarshalJSON() ([]byte, error) { return json.Marshal(planJSON{p.header, p.d}) }
+func (p *Plan) MarshalJSON() ([]byte, error) { return json.Marshal(planJSON{p.header, p.d, p.spill}) }
 
+// decode reads a stored plan. One whose digest is not that of its decision was
+// altered, or is from a version that decided otherwise.
 func decode(raw []byte) (*Plan, error) {
 	var j planJSON
 	if err := json.Unmarshal(raw, &j); err != nil {
 		return nil, err
 	}
-	return &Plan{header: j.Header, d: j.decision}, nil
+	p := &Plan{header: j.Header, d: j.decision, spill: j.Spill}
+	switch r := p.d.Rules; {
+	case p.digest() != p.header.Digest:
+		return nil, fault.New(fault.Unsupported, "field digest does not match the decision")
+	case r.MaxAge < 0 || r.MaxRefAge < 0 || r.MinKeep < 0:
+		return nil, fault.New(fault.Unsupported, "field rules has a negative limit")
+	case !r.Now.Equal(p.header.PlannedAt):
+		return nil, fault.New(fault.Unsupported, "field now of rules is not the time of the plan")
+	}
+	return p, nil
 }
 
 func (p *Plan) digest() string {
 	d := p.d
 	d.Rules.Now = time.Time{}
-	b, _ := json.Marshal(struct {
-		Base any
-		D    decision
+	b, err := json.Marshal(struct {
+		Base     commit.Base
+		Decision decision
 	}{p.header.Base, d})
+	if err != nil {
+		// Numbers, strings and times of this package always encode.
+		panic(err)
+	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
 }
+
+// properties are the table properties that a decision rests on.
+var properties = []string{"gc.enabled", "history.expire.max-snapshot-age-ms", "history.expire.min-snapshots-to-keep", propertyMaxRefAge}
+
+// requirements hold the table to what the plan was made on.
+func (p *Plan) requirements() []commit.Requirement {
+	var out []commit.Requirement
+	for _, k := range properties {
+		v, ok := p.d.Properties[k]
+		out = append(out, commit.SameProperty{Key: k, Value: v, Present: ok})
+	}
+	return out
+}
+
+// has reports whether the plan lets a ref go.
+func (p *Plan) has(ref string) bool { return slices.Contains(p.d.Refs, ref) }
 
 // New returns the operation.
 func New() ops.Operation {

@@ -4,14 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seaice/seaice/commit"
+	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/journal"
-	"github.com/seaice/seaice/manifests"
 	"github.com/seaice/seaice/ops"
 )
 
@@ -19,29 +21,39 @@ const (
 	// batchFiles are removed at once; before each batch the head is read again.
 	batchFiles  = 5000
 	statsAtOnce = 8
+	// maxNamed bounds the files that a result names one by one.
+	maxNamed = 20
 )
 
 // after removes what the expired snapshots alone reached.
 func (x *execution) after(ctx context.Context, d ops.Done) (ops.Actual, error) {
-	act := ops.Actual{Effects: ops.Effects{RowsExact: true}}
-	act.Effects.Before = head(d.Head.Metadata, x.before)
-	act.Effects.After = head(d.Head.Metadata, x.before-int64(len(x.expired)))
-	act.Effects.BytesRead = x.f.read
+	defer x.f.files.close()
+	act := ops.Actual{Effects: ops.Effects{
+		RowsExact: true, Before: totals(d.Head.Metadata, x.before), After: totals(d.Head.Metadata, x.before-int64(len(x.expired))),
+		PeakMemoryBytes: x.p.header.Effects.PeakMemoryBytes,
+	}}
+	for _, s := range x.st.Files() {
+		if s.Location == d.Commit.MetadataLocation {
+			act.Effects.BytesWritten = s.Size
+		}
+	}
+	if x.fresh {
+		act.Reasons = append(act.Reasons, x.f.reasons...)
+	}
+	if n := len(x.p.d.Snapshots) - len(x.expired); n > 0 {
+		act.Reasons = append(act.Reasons, ops.Reason{Code: "needed-meanwhile", Subject: "snapshots", Count: int64(n),
+			Text: "a branch, tag or pin made since planning needs them, or they are gone already"})
+	}
+	r := &removal{x: x, d: d, act: &act}
+	err := r.run(ctx)
+	act.Effects.RemovedFiles, act.Effects.RemovedBytes, act.Effects.BytesRead = r.out.Files, r.out.Bytes, x.f.read
 	act.Counters = map[string]int64{
 		"snapshots-expired": int64(len(x.expired)), "refs-expired": int64(len(x.refs)),
 		"schemas-removed": int64(x.schemas), "specs-removed": int64(x.specs),
+		"files-removed": r.out.Files, "files-already-gone": r.out.Gone, "files-kept": int64(len(r.out.Kept)),
 	}
-	act.Reasons = append(act.Reasons, x.f.reasons[min(len(x.f.reasons), planned(x.p, x.f)):]...)
-	if x.kept > 0 {
-		act.Reasons = append(act.Reasons, ops.Reason{Code: "needed-meanwhile", Subject: "snapshots", Count: int64(x.kept),
-			Text: "a branch, tag or pin made since planning needs them, or they are gone already"})
-	}
-	r := &removal{x: x, d: d, act: &act, at: d.Head}
-	err := r.run(ctx)
-	act.Effects.RemovedFiles, act.Effects.RemovedBytes = r.out.Files, r.out.Bytes
-	act.Counters["files-removed"], act.Counters["files-already-gone"], act.Counters["files-kept"] = r.out.Files, r.out.Gone, int64(len(r.out.Kept))
 	for i, k := range r.out.Kept {
-		if i == 20 {
+		if i == maxNamed {
 			act.Warnings = append(act.Warnings, fmt.Sprintf("%d more files were left", len(r.out.Kept)-i))
 			break
 		}
@@ -53,91 +65,158 @@ func (x *execution) after(ctx context.Context, d ops.Done) (ops.Actual, error) {
 	return act, nil
 }
 
-// planned is how many of the reasons the plan shows already.
-func planned(p *Plan, f *freed) int {
-	if p.freed == f {
-		return len(f.reasons)
-	}
-	return 0
-}
-
 type removal struct {
 	x   *execution
 	d   ops.Done
 	act *ops.Actual
-	at  *iceberg.View
-	out ops.Removed
-	// old are the snapshots that have been taken into account.
-	old map[iceberg.SnapshotID]bool
+	// at is the head that was looked at last, and names what it names itself.
+	at    *iceberg.View
+	names map[key]bool
+	out   ops.Removed
 }
 
+// run removes data files first: while a manifest and a list are there, whoever
+// looks can still tell what a half-done removal was about.
 func (r *removal) run(ctx context.Context) error {
 	f := r.x.f
-	r.old = map[iceberg.SnapshotID]bool{}
-	for id, stays := range f.known {
-		r.old[id] = stays
-	}
-	if err := r.catchUp(ctx); err != nil {
+	if err := r.look(ctx, r.d.Head); err != nil {
 		return err
 	}
-	// Data first: while a list or a manifest is there, whoever looks can still
-	// tell what a half-done removal was about.
-	if err := f.batches(batchFiles, func(paths []filer.Path) error { return r.batch(ctx, paths, "live in expired snapshots only") }); err != nil {
-		return err
-	}
-	return r.metadata(ctx)
-}
-
-// catchUp crosses out what snapshots need that the plan does not know as
-// retained: newer ones, and those that were to expire and did not.
-func (r *removal) catchUp(ctx context.Context) error {
-	f := r.x.f
-	for i := range r.at.Metadata.Snapshots {
-		s := &r.at.Metadata.Snapshots[i]
-		if r.old[s.ID] {
-			continue
-		}
-		var fresh []*manifests.ManifestFile
-		_, err := f.list(ctx, s, func(m *manifests.ManifestFile) {
-			if f.kept[m.Path] == nil {
-				fresh = append(fresh, m)
-			}
-		})
-		if err != nil {
-			return fmt.Errorf("manifest list of snapshot %d: %w", s.ID, err)
-		}
-		f.keptLists[s.ManifestList] = 0
-		delete(f.goneLists, s.ManifestList)
-		for _, m := range fresh {
-			if err := f.crossOut(ctx, m); err != nil {
+	expired := setOf(r.x.expired)
+	for _, id := range r.x.p.d.Snapshots {
+		// One that somebody else has expired meanwhile: its files are theirs.
+		if !expired[id] {
+			if err := f.give(id); err != nil && !unreadable(err) {
 				return err
 			}
-			f.kept[m.Path] = m
-			delete(f.gone, m.Path)
 		}
-		r.old[s.ID] = true
+	}
+	err := f.files.batches(batchFiles, func(batch []string) error {
+		return r.batch(ctx, batch, "live in expired snapshots only", f.files.free)
+	})
+	if err != nil {
+		return err
+	}
+	var spellings []string
+	for _, p := range f.metadata(expired) {
+		if p.path != "" {
+			spellings = append(spellings, p.path.String())
+		}
+	}
+	if err := r.all(ctx, append(spellings, r.x.stats...), "of expired snapshots only"); err != nil {
+		return err
+	}
+	if !deletesOldMetadata(r.at.Metadata) {
+		return nil
+	}
+	return r.all(ctx, r.d.Commit.TrimmedLog, "older than the metadata log reaches")
+}
+
+// metadata are the manifests and the lists that only the snapshots in of reach;
+// nil is all expiring ones.
+func (f *freed) metadata(of map[iceberg.SnapshotID]bool) []place {
+	var out []place
+	seen := map[key]bool{}
+	add := func(p place) {
+		if k := keyOf(p.path); p.path != "" && !f.needed[k] && !seen[k] {
+			seen[k] = true
+			out = append(out, p)
+		}
+	}
+	var lists []place
+	for id, l := range f.lists {
+		if of != nil && !of[id] {
+			continue
+		}
+		for _, i := range l.own {
+			add(f.gone[i].found)
+		}
+		lists = append(lists, l.found)
+	}
+	for _, p := range lists {
+		add(p)
+	}
+	slices.SortFunc(out, func(a, b place) int { return strings.Compare(string(a.path), string(b.path)) })
+	return out
+}
+
+func (r *removal) all(ctx context.Context, spellings []string, reason string) error {
+	for part := range slices.Chunk(spellings, batchFiles) {
+		if err := r.batch(ctx, part, reason, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look takes a head into account: it must be the same table, must still allow
+// removal, and what its snapshots need that were not known as retained is
+// crossed out. Those are newer ones, and ones that were to expire and are there.
+func (r *removal) look(ctx context.Context, now *iceberg.View) error {
+	if r.at != nil && now.MetadataLocation == r.at.MetadataLocation {
+		return r.x.f.blocked
+	}
+	f, m := r.x.f, now.Metadata
+	base, err := commit.BaseOf(now, iceberg.MainBranch)
+	switch {
+	case err != nil:
+		return err
+	case base.UUID != r.x.p.header.Base.UUID:
+		return fault.New(fault.Stale, fmt.Sprintf("table %s is another table by now", base.Table))
+	case strings.EqualFold(strings.TrimSpace(m.Properties["gc.enabled"]), "false"):
+		return fault.New(fault.Stale, "the table property gc.enabled is false by now")
+	}
+	for i := range m.Snapshots {
+		if err := f.retain(ctx, &m.Snapshots[i]); err != nil {
+			return err
+		}
+	}
+	if err := f.crossOut(ctx); err != nil {
+		return err
+	}
+	r.at, r.names = now, map[key]bool{}
+	spellings := []string{now.MetadataLocation}
+	for _, e := range m.MetadataLog {
+		spellings = append(spellings, e.MetadataFile)
+	}
+	for _, s := range slices.Concat(m.Statistics, m.PartitionStatistics) {
+		spellings = append(spellings, s.Path)
+	}
+	for _, s := range spellings {
+		paths, err := now.Locations.Candidates(s)
+		if err != nil {
+			return fault.In("find out what the table names", err)
+		}
+		for _, p := range paths {
+			r.names[keyOf(p)] = true
+		}
 	}
 	return f.blocked
 }
 
 // batch reads the head again, crosses out what it needs by now, and removes the
-// rest of the paths.
-func (r *removal) batch(ctx context.Context, paths []filer.Path, reason string) error {
+// rest of the files. free, if given, has the last word on a file.
+func (r *removal) batch(ctx context.Context, spellings []string, reason string, free func([]filer.Path) bool) error {
 	now, err := iceberg.Load(ctx, r.d.Stage.Reader(), r.x.p.header.Base.Table)
 	if err != nil {
 		return err
 	}
-	if now.MetadataLocation != r.at.MetadataLocation {
-		r.at = now
-		if err := r.catchUp(ctx); err != nil {
-			return err
+	if err := r.look(ctx, now); err != nil {
+		return err
+	}
+	var wanted []string
+	for _, s := range spellings {
+		paths, err := r.x.f.loc.Candidates(s)
+		if err != nil {
+			r.act.Warnings = append(r.act.Warnings, fmt.Sprintf("%s was left: %s", s, err))
+			continue
+		}
+		if (free == nil || free(paths)) && !slices.ContainsFunc(paths, r.named) {
+			wanted = append(wanted, s)
 		}
 	}
-	if r.x.f.blocked != nil {
-		return r.x.f.blocked
-	}
-	files, err := r.identify(ctx, paths, reason)
-	if err != nil {
+	files, err := r.identify(ctx, wanted, reason)
+	if err != nil || len(files) == 0 {
 		return err
 	}
 	got, err := r.d.Remove(ctx, files)
@@ -149,15 +228,25 @@ func (r *removal) batch(ctx context.Context, paths []filer.Path, reason string) 
 	return err
 }
 
+// versionHint is what file-system catalogs read first (F113).
+const versionHint = "version-hint.text"
+
+// named reports whether the table itself needs what lies at p, whatever an entry
+// of a manifest says about it.
+func (r *removal) named(p filer.Path) bool {
+	k := keyOf(p)
+	return r.x.f.needed[k] || r.names[k] || p.Name() == versionHint
+}
+
 // identify looks at each file. One that was written since the plan was made is
 // another file at an old path and stays (F094).
-func (r *removal) identify(ctx context.Context, paths []filer.Path, reason string) ([]journal.File, error) {
-	entries := make([]*filer.Entry, len(paths))
+func (r *removal) identify(ctx context.Context, spellings []string, reason string) ([]journal.File, error) {
+	entries := make([]*filer.Entry, len(spellings))
 	var g errgroup.Group
 	g.SetLimit(statsAtOnce)
-	for i, p := range paths {
+	for i, s := range spellings {
 		g.Go(func() error {
-			e, err := r.d.Stage.Reader().Stat(ctx, p)
+			e, err := r.x.f.loc.Find(ctx, r.d.Stage.Reader(), s)
 			if filer.NotFound(err) {
 				return nil
 			}
@@ -168,92 +257,20 @@ func (r *removal) identify(ctx context.Context, paths []filer.Path, reason strin
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	// Filers that keep whole seconds round down.
+	planned := r.x.p.d.Rules.Now.Truncate(time.Second)
 	var out []journal.File
-	for i, e := range entries {
+	for _, e := range entries {
 		switch {
 		case e == nil:
 			r.out.Gone++
-		case e.Newest.IsZero(), e.Newest.After(r.written()):
-			r.out.Kept = append(r.out.Kept, journal.Kept{Path: paths[i], Reason: "it was written after the plan was made, or nobody knows when"})
+		case e.Newest.IsZero():
+			r.out.Kept = append(r.out.Kept, journal.Kept{Path: e.Path, Reason: "nobody knows when it was written"})
+		case !e.Newest.Before(planned):
+			r.out.Kept = append(r.out.Kept, journal.Kept{Path: e.Path, Reason: "it was written after the plan was made"})
 		default:
 			out = append(out, journal.File{Path: e.Path, Identity: e.Identity(), Reason: reason})
 		}
 	}
 	return out, nil
-}
-
-// written is the time after which a file cannot be one the plan saw. Filers that
-// keep seconds only round down, so the plan's own second still counts.
-func (r *removal) written() time.Time { return r.x.p.d.Rules.Now }
-
-// metadata removes manifests, lists and statistics of expired snapshots, and
-// metadata files that fell out of the log if the table says so.
-func (r *removal) metadata(ctx context.Context) error {
-	f, m := r.x.f, r.at.Metadata
-	var spellings []string
-	for path := range f.gone {
-		spellings = append(spellings, path)
-	}
-	for path := range f.goneLists {
-		spellings = append(spellings, path)
-	}
-	still := map[string]bool{}
-	for _, s := range slices.Concat(m.Statistics, m.PartitionStatistics) {
-		still[s.Path] = true
-	}
-	for _, s := range r.x.stats {
-		if !still[s.Path] {
-			spellings = append(spellings, s.Path)
-		}
-	}
-	slices.Sort(spellings)
-	paths := r.resolve(spellings)
-	for part := range slices.Chunk(paths, batchFiles) {
-		if err := r.batch(ctx, part, "of expired snapshots only"); err != nil {
-			return err
-		}
-	}
-	return r.trimmed(ctx)
-}
-
-// trimmed removes metadata files that the committed edit took out of the log
-// (F122). They are old by definition.
-func (r *removal) trimmed(ctx context.Context) error {
-	m := r.at.Metadata
-	if m.Properties["write.metadata.delete-after-commit.enabled"] != "true" {
-		return nil
-	}
-	logged := map[string]bool{r.at.MetadataLocation: true}
-	for _, e := range m.MetadataLog {
-		logged[e.MetadataFile] = true
-	}
-	var spellings []string
-	for _, location := range r.d.Commit.TrimmedLog {
-		if !logged[location] {
-			spellings = append(spellings, location)
-		}
-	}
-	for part := range slices.Chunk(r.resolve(spellings), batchFiles) {
-		if err := r.batch(ctx, part, "older than the metadata log reaches"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *removal) resolve(spellings []string) []filer.Path {
-	var out []filer.Path
-	for _, s := range spellings {
-		paths, err := r.x.f.loc.Candidates(s)
-		if err != nil {
-			r.act.Warnings = append(r.act.Warnings, fmt.Sprintf("%s was left: %s", s, err))
-			continue
-		}
-		for _, p := range paths {
-			if !r.x.f.loc.Foreign(p) {
-				out = append(out, p)
-			}
-		}
-	}
-	return out
 }
