@@ -82,11 +82,14 @@ func (c *Client) detect(s *session, requestID string, r *plugin_pb.RunDetectionR
 	}
 }
 
+// adminsLimit is what the admin takes where no limit is set.
+const adminsLimit = 45 * time.Second
+
 // timeLimit leaves a margin below the admin's limit: what arrives later is
 // dropped, with everything that was sent before.
 func timeLimit(admin time.Duration) time.Duration {
 	if admin <= 0 {
-		return 0
+		admin = adminsLimit
 	}
 	margin := min(max(admin/10, 2*time.Second), 20*time.Second)
 	return max(admin-margin, admin/2)
@@ -96,13 +99,11 @@ func (d *detection) main() {
 	c := d.c
 	defer c.work.Done()
 	defer d.cancel(nil)
-	if d.req.TimeLimit > 0 {
-		go func() {
-			if c.o.Clock.Sleep(d.ctx, d.req.TimeLimit) == nil {
-				d.cancel(errTimeUp)
-			}
-		}()
-	}
+	go func() {
+		if c.o.Clock.Sleep(d.ctx, d.req.TimeLimit) == nil {
+			d.cancel(errTimeUp)
+		}
+	}()
 	var sum DetectSummary
 	err := d.slot()
 	if err == nil {
@@ -207,8 +208,9 @@ func (d *detection) Propose(p Proposal) error {
 	return d.send(d.ctx, false)
 }
 
-// Note implements Findings.
-func (d *detection) Note(a Activity) error { return d.note(d.ctx, a) }
+// Note implements Findings. It works as long as the stream does: what was
+// skipped is worth showing when the time is up, too.
+func (d *detection) Note(a Activity) error { return d.note(d.session.ctx, a) }
 
 // Observe implements Findings.
 func (d *detection) Observe(o ...Observation) { d.c.observe(o) }

@@ -169,7 +169,7 @@ func TestTimeLimitKeepsWhatWasFound(t *testing.T) {
 }
 
 func TestTimeLimitIsBelowTheAdmins(t *testing.T) {
-	require.Zero(t, timeLimit(0))
+	require.Equal(t, timeLimit(45*time.Second), timeLimit(0), "the admin's own default")
 	for _, s := range []int{1, 2, 5, 45, 300, 3600} {
 		admin := time.Duration(s) * time.Second
 		got := timeLimit(admin)

@@ -41,12 +41,12 @@ type Handler interface {
 var ErrEnough = errors.New("the admin takes no more proposals now")
 
 // Findings receives what one detection finds. Its methods block while the
-// stream is busy and fail once the detection is over.
+// stream is busy.
 type Findings interface {
-	// Propose hands over one proposal.
+	// Propose hands over one proposal. It fails once ctx has ended.
 	Propose(p Proposal) error
 	// Note shows an activity in the admin: settings that were refused, tables
-	// that were skipped and why.
+	// that were skipped and why. It fails once the stream is broken.
 	Note(a Activity) error
 	Observer
 }
@@ -93,7 +93,7 @@ type DetectRequest struct {
 	Cluster   Cluster
 	// MaxResults is how many proposals the admin takes; 0 is no limit.
 	MaxResults int
-	// TimeLimit is when ctx ends; 0 if the admin named none.
+	// TimeLimit is when ctx ends, a little before the admin's own limit.
 	TimeLimit time.Duration
 	// LastSuccess is when a job last succeeded; zero if never.
 	LastSuccess time.Time
