@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/snappy"
@@ -113,12 +114,20 @@ func (b *avroBytes) optBounds(m map[int][]byte) {
 
 var avroMagic = []byte{'O', 'b', 'j', 1}
 
+// deflaters are used again, because each is a megabyte.
+var deflaters = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(nil, flate.BestSpeed)
+	if err != nil { // only for a level that does not exist
+		panic(err)
+	}
+	return w
+}}
+
 // container is an Avro object container file being written.
 type container struct {
 	out   bytes.Buffer
 	codec string
 	sync  [16]byte
-	flate *flate.Writer
 	zstd  *zstd.Encoder
 }
 
@@ -128,11 +137,6 @@ func newContainer(header map[string][]byte, schema, codec, seed string) (*contai
 	switch codec {
 	case "null", "snappy":
 	case "deflate":
-		w, err := flate.NewWriter(nil, flate.BestSpeed)
-		if err != nil {
-			return nil, fault.Wrap(fault.Halt, "open deflate", err)
-		}
-		c.flate = w
 	case "zstandard":
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 		if err != nil {
@@ -177,11 +181,13 @@ func (c *container) block(n int, records []byte) error {
 	switch c.codec {
 	case "deflate":
 		var buf bytes.Buffer
-		c.flate.Reset(&buf)
-		if _, err := c.flate.Write(records); err != nil {
+		w := deflaters.Get().(*flate.Writer)
+		defer deflaters.Put(w)
+		w.Reset(&buf)
+		if _, err := w.Write(records); err != nil {
 			return fault.Wrap(fault.Halt, "deflate avro block", err)
 		}
-		if err := c.flate.Close(); err != nil {
+		if err := w.Close(); err != nil {
 			return fault.Wrap(fault.Halt, "deflate avro block", err)
 		}
 		packed = buf.Bytes()
