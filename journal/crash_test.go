@@ -276,8 +276,11 @@ func TestPruneStruckAtEveryCall(t *testing.T) {
 		},
 		Run: prune,
 		Recover: func(t testing.TB, f *filertest.Filer) error {
-			for _, err := range store(f).List(t.Context()) {
+			for st, err := range store(f).List(t.Context()) {
 				require.NoError(t, err)
+				for _, err := range st.Staged(t.Context()) {
+					require.NoError(t, err, "a journal that is being pruned is not damaged")
+				}
 			}
 			return prune(t, f)
 		},

@@ -102,6 +102,9 @@ type head struct {
 	HeldUntil *time.Time `json:"held-until,omitempty"`
 	// Repaired: no removal the owner journalled is half made.
 	Repaired bool `json:"repaired,omitempty"`
+	// NotBefore is when the Left staged files of a settled run will be old enough.
+	NotBefore time.Time `json:"not-before,omitzero"`
+	Left      int       `json:"left,omitempty"`
 }
 
 // maxHeadBytes bounds a head. What is written here stays far below it.

@@ -206,6 +206,10 @@ func (r *Run) resolve(ctx context.Context, rs Resolver, tr Trasher, o ResolveOpt
 		res.Until = r.head.Expires
 		return nil
 	}
+	if r.head.Phase == Settled && now.Before(r.head.NotBefore) {
+		res.Until, res.Waiting = r.head.NotBefore, r.head.Left
+		return nil
+	}
 	refs, known, err := r.settle(ctx, rs, res)
 	if err != nil || !known {
 		return err
@@ -223,9 +227,21 @@ func (r *Run) resolve(ctx context.Context, rs Resolver, tr Trasher, o ResolveOpt
 		}
 	}
 	if res.Waiting > 0 {
-		return nil
+		return r.postpone(ctx, res)
 	}
 	return r.finish(ctx, Closed)
+}
+
+// postpone notes until when there is nothing to do, so that whoever comes by
+// before does not read all references for nothing.
+func (r *Run) postpone(ctx context.Context, res *Resolution) error {
+	return fault.In("note the time to wait", r.change(ctx, func(h *head) (bool, error) {
+		if h.Phase != Settled || h.NotBefore.Equal(res.Until) {
+			return false, nil
+		}
+		h.NotBefore, h.Left = res.Until.UTC(), res.Waiting
+		return true, nil
+	}))
 }
 
 // settle runs (a) to (c). It returns the references it read, and whether they
@@ -383,7 +399,8 @@ func (r *Run) leftovers(ctx context.Context, refs References, now time.Time, o R
 		if err != nil {
 			return nil, err
 		}
-		if !refs.Referenced(p) {
+		// The map of a committed run belongs to its snapshot's history.
+		if !refs.Referenced(p) && !(p.Within(Maps) && r.head.Outcome == Committed) {
 			names[p] = struct{}{}
 		}
 	}

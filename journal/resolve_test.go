@@ -58,9 +58,11 @@ func TestF123LeftoversGoToTheTrash(t *testing.T) {
 	require.Equal(t, 3, res.Waiting)
 	require.Equal(t, f.Virtual().Now().Add(age), res.Until, "the revocation counts too")
 	require.True(t, f.Exists(name(r, 1)))
-	f.Virtual().Advance(age - 1)
+	f.Virtual().Advance(age - time.Second)
+	looks := w.looks
 	require.Equal(t, 3, w.once(t, "r").Waiting)
-	f.Virtual().Advance(1)
+	require.Equal(t, looks, w.looks, "nothing is read before its time")
+	f.Virtual().Advance(time.Second)
 	before := f.Dump()
 	res = w.once(t, "r")
 	require.True(t, res.Done())
@@ -217,6 +219,45 @@ func TestOpenJournalsAreReferences(t *testing.T) {
 	require.False(t, w.f.Exists(name(r, 2)))
 }
 
+// An adopter that dies between naming the files and closing the old journal
+// leaves both open: neither resolution takes from the other what it holds.
+func TestDeadAdopterHoldsWhatItNamed(t *testing.T) {
+	w, r := abandoned(t)
+	w.f.Virtual().Advance(time.Hour)
+	open(t, w.f, "next")
+	adopt := func(f *filertest.Filer) error {
+		next, err := store(f).Open(t.Context(), options("adopter"))
+		if err != nil {
+			return err
+		}
+		_, err = store(f).Adopt(t.Context(), load(t, f, "r"), newWorld(t, f), next)
+		return err
+	}
+	dry := w.f.Fork()
+	require.NoError(t, adopt(dry))
+	last := 0
+	for _, c := range dry.Calls() {
+		if c.Op == filertest.OpUpdate && c.Path == r.Path() {
+			last = c.N
+		}
+	}
+	f := w.f.Reopen()
+	f.Fail(filertest.Fault{Call: last, Mode: filertest.CrashBefore})
+	require.ErrorIs(t, adopt(f), filertest.ErrCrashed)
+	require.Len(t, staged(t, load(t, w.f, "adopter")), 3)
+	require.True(t, load(t, w.f, "r").Live())
+
+	w.f.Virtual().Advance(age)
+	res := w.once(t, "r")
+	require.True(t, res.Done())
+	require.Zero(t, res.Moved)
+	require.True(t, w.f.Exists(name(r, 1)), "the adopter's journal still holds it")
+	_, err := w.resolve(t.Context(), "adopter")
+	require.NoError(t, err)
+	w.consistent(t, "adopter")
+	require.False(t, w.f.Exists(name(r, 1)))
+}
+
 func TestResolveStopsAtADamagedNeighbour(t *testing.T) {
 	w, r := abandoned(t)
 	w.f.PutFile(journal.Root.Join(uuid, "x.json"), []byte("{"))
@@ -262,6 +303,42 @@ func TestResolveDiscardsMaps(t *testing.T) {
 	require.Equal(t, 4, w.once(t, "r").Moved)
 	require.False(t, w.f.Exists(mp))
 	require.True(t, w.f.Exists(kept))
+}
+
+// A map of a run that was committed is its snapshot's.
+func TestResolveKeepsMapsOfCommittedRuns(t *testing.T) {
+	w, r := abandoned(t)
+	mp := journal.Maps.Join(uuid, "m-"+r.Token())
+	w.f.PutFile(mp, []byte("map"))
+	require.NoError(t, r.Record(t.Context(), mp))
+	require.NoError(t, w.commit(t.Context(), r, "loc", name(r, 1), name(r, 2), name(r, 3)))
+	w.f.Virtual().Advance(1000 * time.Hour)
+	require.True(t, w.once(t, "r").Done())
+	require.True(t, w.f.Exists(mp))
+}
+
+// A run whose removals may be half made does not close before they are repaired.
+func TestUnsettledRunIsRepaired(t *testing.T) {
+	w, r := abandoned(t)
+	f := w.f
+	old := root.Join("data/old.parquet")
+	e := f.PutFile(old, make([]byte, 1<<20))
+	place := filer.Path("/buckets/lake/.seaice-trash/r").Join(old.Rel("/buckets/lake"))
+	require.NoError(t, w.commit(t.Context(), r, "loc", name(r, 1), name(r, 2), name(r, 3)))
+	require.NoError(t, r.Removals(t.Context(), journal.Removal{
+		File: journal.File{Path: old, Identity: e.Identity(), Reason: "x"}, To: place, PurgeAfter: f.Virtual().Now().Add(time.Hour), Move: "m",
+	}))
+	f.SetEntry(place.Dir(), e.PB)
+	r.Unsettled()
+	require.NoError(t, r.Close(t.Context(), journal.Committed))
+	require.NoError(t, r.Close(t.Context(), journal.Committed), "closing again is the same")
+	st := load(t, f, "r")
+	require.True(t, st.Live())
+	require.Equal(t, journal.Committed, st.Outcome())
+	is(t, r.Renew(t.Context()), fault.Stale)
+	require.True(t, w.once(t, "r").Done())
+	require.False(t, f.Exists(place))
+	require.Len(t, f.Content(old), 1<<20)
 }
 
 // A file that cannot be removed is named and does not hold the journal open.

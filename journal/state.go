@@ -165,6 +165,9 @@ func each[T any](ctx context.Context, st *State, of func(*segment) []T) iter.Seq
 func (st *State) segments(ctx context.Context) iter.Seq2[*segment, error] {
 	return func(yield func(*segment, error) bool) {
 		h := st.head
+		if h.Phase == Pruning {
+			return // what is left of it says nothing
+		}
 		n := 0
 		dir := tableDir(h.UUID).Join(segmentsDir)
 		for e, err := range st.s.fl.List(ctx, dir, filer.ListOptions{Prefix: h.Run + "."}) {
@@ -178,7 +181,7 @@ func (st *State) segments(ctx context.Context) iter.Seq2[*segment, error] {
 				return
 			}
 		}
-		if n < h.Segments && h.Phase != Pruning {
+		if n < h.Segments {
 			yield(nil, corrupt(st.path, fmt.Errorf("it has %d segments and should have %d", n, h.Segments)))
 		}
 	}

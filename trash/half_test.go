@@ -312,3 +312,37 @@ func TestRepairLabels(t *testing.T) {
 	require.NoError(t, b.tr.Repair(t.Context(), b.run, []journal.Removal{rm, other, {File: journal.File{Path: path(3)}, To: trash.Place("r", path(3))}}))
 	require.Empty(t, before.Changes(b.f.Dump()))
 }
+
+// refusing is a filer that refuses the first move of every file and remembers
+// that under its id, as filers do.
+type refusing struct {
+	filer.Filer
+	ids map[string]bool
+}
+
+func (r *refusing) Move(ctx context.Context, m filer.Move) error {
+	if len(r.ids) == 0 {
+		r.ids[m.ID] = true
+	}
+	if r.ids[m.ID] {
+		return fault.Wrap(fault.Stale, "move "+m.From.Path.String(), filer.ErrPrecondition)
+	}
+	return r.Filer.Move(ctx, m)
+}
+
+// A refusal that does not hold any more is not replayed for ever: the next try
+// has an id of its own.
+func TestRefusedMovesGetANewID(t *testing.T) {
+	b := newBed(t)
+	f := b.put(path(1), content(1))
+	tr, err := trash.New(&refusing{Filer: b.f, ids: map[string]bool{}}, b.f.Virtual(), trash.Options{Grace: grace})
+	require.NoError(t, err)
+	rep, err := tr.Remove(t.Context(), b.run, trash.Batch{Files: []journal.File{f}, Allowed: inTable})
+	require.NoError(t, err)
+	require.Equal(t, 1, rep.Count(trash.Moved))
+	tr, err = trash.New(&refusing{Filer: b.f, ids: map[string]bool{}}, b.f.Virtual(), trash.Options{Grace: grace})
+	require.NoError(t, err)
+	rep, err = tr.Restore(t.Context(), lake)
+	require.NoError(t, err)
+	require.Equal(t, 1, rep.Count(trash.Restored))
+}
