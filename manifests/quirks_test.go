@@ -25,7 +25,7 @@ func craft(t testing.TB, schema string, meta map[string]string, records ...[]byt
 		m[k] = []byte(v)
 	}
 	var out bytes.Buffer
-	w, err := avro.NewWriter(&out, n, avro.Options{Meta: m})
+	w, err := avro.NewWriter(&out, n, avro.Options{Meta: m, Codec: avro.Uncompressed})
 	require.NoError(t, err)
 	for _, r := range records {
 		require.NoError(t, w.Append(func(b []byte) ([]byte, error) { return append(b, r...), nil }))
