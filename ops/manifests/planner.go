@@ -33,6 +33,9 @@ func (planner) Plan(ctx context.Context, in ops.Input) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.Settings.Where != "" {
+		return nil, fault.New(fault.Unsupported, "the setting where is not available to rewrite_manifests in this version")
+	}
 	p := &Plan{target: in.Settings.ManifestTargetBytes, spill: in.Settings.SortSpillDir}
 	p.header = ops.Header{
 		Format: ops.PlanFormat, Operation: config.RewriteManifests, Base: base, Guarantee: commit.FilerCAS, PlannedAt: in.Now,
