@@ -2,6 +2,7 @@ package filer
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -25,6 +26,8 @@ const (
 	backoffMax   = 3 * time.Second
 )
 
+var errClosed = errors.New("filer client is closed")
+
 // backoff waits longer from one attempt to the next, by a random part, until a
 // time has passed since it was made.
 type backoff struct {
@@ -40,7 +43,7 @@ func (c *Client) backoff(limit time.Duration) *backoff {
 // again waits before the next attempt and reports whether there is to be one.
 func (b *backoff) again(ctx context.Context) bool {
 	d := b.next/2 + rand.N(b.next/2+1)
-	if b.c.clk.Now().Add(d).After(b.until) {
+	if b.c.closed.Load() || b.c.clk.Now().Add(d).After(b.until) {
 		return false
 	}
 	b.next = min(2*b.next, backoffMax)
@@ -98,6 +101,9 @@ func (c *Client) change(ctx context.Context, doing string, call rpc) error {
 func (c *Client) attempt(ctx context.Context, n *node, limit time.Duration, doing string, e effect, call rpc) (sent bool, err error) {
 	if ctx.Err() != nil {
 		return false, fault.Wrap(fault.Canceled, doing, context.Cause(ctx))
+	}
+	if c.closed.Load() {
+		return false, fault.Wrap(fault.Canceled, doing, errClosed)
 	}
 	actx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	grpcbackoff "google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/stats"
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/internal/clock"
@@ -86,6 +87,7 @@ type Client struct {
 	buffers *buffers
 	volumes *volumes
 	cache   *chunkCache
+	closed  atomic.Bool
 }
 
 var _ Filer = (*Client)(nil)
@@ -97,9 +99,24 @@ type node struct {
 	conn  *grpc.ClientConn
 	filer_pb.SeaweedFilerClient
 
-	mu    sync.Mutex
-	found *Capabilities
+	// found is what the filer does, unless it is yet to be probed, which one
+	// caller at a time does. A new connection clears it.
+	found   atomic.Pointer[Capabilities]
+	probing sync.Mutex
 }
+
+// A node watches its own connection: what answers after a reconnect may be
+// another version of the filer, or have other settings.
+func (n *node) HandleConn(_ context.Context, s stats.ConnStats) {
+	if _, ok := s.(*stats.ConnBegin); ok {
+		n.found.Store(nil)
+	}
+}
+
+// TagConn, TagRPC and HandleRPC complete stats.Handler.
+func (n *node) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (n *node) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (n *node) HandleRPC(context.Context, stats.RPCStats)                         {}
 
 // maxMessage bounds one gRPC message. The largest is a table's record with its
 // metadata inline, twice over in the change feed.
@@ -128,18 +145,21 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 			_ = c.Close()
 			return nil, err
 		}
+		n := &node{index: i, addr: a}
 		conn, err := grpc.NewClient("passthrough:///"+target, sec.dial,
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           grpcbackoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: backoffMax},
 				MinConnectTimeout: dialTimeout,
 			}),
+			grpc.WithNoProxy(), grpc.WithStatsHandler(n),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
 		if err != nil {
 			_ = c.Close()
 			return nil, fault.Wrap(fault.Unsupported, "connect to filer "+a, err)
 		}
-		c.nodes = append(c.nodes, &node{index: i, addr: a, conn: conn, SeaweedFilerClient: filer_pb.NewSeaweedFilerClient(conn)})
+		n.conn, n.SeaweedFilerClient = conn, filer_pb.NewSeaweedFilerClient(conn)
+		c.nodes = append(c.nodes, n)
 	}
 	return c, nil
 }
@@ -190,6 +210,7 @@ func (c *Client) leave(n *node) {
 
 // Close ends all connections. Open objects and uploads fail from then on.
 func (c *Client) Close() error {
+	c.closed.Store(true)
 	for _, n := range c.nodes {
 		_ = n.conn.Close()
 	}

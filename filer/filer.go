@@ -69,8 +69,9 @@ type Writer interface {
 // Swapper changes an existing entry only if it still is what the caller read.
 type Swapper interface {
 	// Update applies u and returns the entry as written. If any attribute named
-	// by u.Expect differs: ErrPrecondition. An answer that leaves the outcome
-	// open is fault.Unknown and was not retried.
+	// by u.Expect differs: ErrPrecondition. The chunks of u.Base are asserted as
+	// well, and with nothing to expect the whole entry is. An answer that leaves
+	// the outcome open is fault.Unknown and was not retried.
 	Update(ctx context.Context, u Update) (*Entry, error)
 	// Patch sets extended attributes of base in a transaction that asserts that
 	// the whole entry still equals base. The same id may be sent again: within
@@ -90,7 +91,8 @@ type Mover interface {
 // Deleter removes files for good. Only package trash calls it.
 type Deleter interface {
 	// Delete removes the file at p if g holds; otherwise ErrPrecondition.
-	// A missing file is ErrNotFound. Directories are refused.
+	// A missing file is ErrNotFound. Directories, hard links and files backed by
+	// a remote store are refused.
 	Delete(ctx context.Context, p Path, g Guard) error
 	// Unlink removes the entry at p and keeps its data, with the errors of
 	// Delete. It is for a file that has a second entry with the same chunks,
@@ -106,8 +108,8 @@ type Filer interface {
 	Mover
 	Deleter
 	// Probe finds out on a scratch entry below dir what the filer really does;
-	// an old filer ignores conditions it does not know and overwrites. The
-	// answer is remembered per filer.
+	// an old filer ignores conditions it does not know and overwrites (F12). The
+	// answer is remembered per connection to a filer.
 	Probe(ctx context.Context, dir Path) (Capabilities, error)
 	io.Closer
 }

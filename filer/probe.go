@@ -55,12 +55,10 @@ func (n *node) transactional(ctx context.Context, c *Client) error {
 func (c *Client) cipher(ctx context.Context) (bool, error) {
 	var on bool
 	err := c.read(ctx, "ask the filer for its configuration", func(ctx context.Context, n *node, opts ...grpc.CallOption) error {
-		if n.mu.Lock(); n.found != nil {
-			defer n.mu.Unlock()
-			on = n.found.Cipher
+		if found := n.found.Load(); found != nil {
+			on = found.Cipher
 			return nil
 		}
-		n.mu.Unlock()
 		r, err := n.GetFilerConfiguration(ctx, &filer_pb.GetFilerConfigurationRequest{}, opts...)
 		on = r.GetCipher()
 		return err
@@ -68,13 +66,15 @@ func (c *Client) cipher(ctx context.Context) (bool, error) {
 	return on, err
 }
 
-// probe finds out once what the filer does. It holds the node's lock, so that
-// concurrent first calls probe once.
+// probe finds out what the filer does, once for each connection to it.
 func (n *node) probe(ctx context.Context, c *Client, dir Path) (Capabilities, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.found != nil {
-		return *n.found, nil
+	if found := n.found.Load(); found != nil {
+		return *found, nil
+	}
+	n.probing.Lock()
+	defer n.probing.Unlock()
+	if found := n.found.Load(); found != nil {
+		return *found, nil
 	}
 	doing := "probe filer " + n.addr
 	p := &prober{n: n, c: c, dir: dir, name: ".seaice-probe-" + strconv.FormatUint(rand.Uint64(), 36)}
@@ -87,7 +87,7 @@ func (n *node) probe(ctx context.Context, c *Client, dir Path) (Capabilities, er
 		// The scratch entry is this call's own: trying again does no harm.
 		return Capabilities{}, answered(ctx, doing, reads, true, err)
 	}
-	n.found = &caps
+	n.found.Store(&caps)
 	return caps, nil
 }
 

@@ -43,7 +43,7 @@ func (c *Client) Update(ctx context.Context, u Update) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.written(ctx, doing, p, r.GetMetadataEvent(), pb)
+	return c.written(ctx, p, r.GetMetadataEvent().GetEventNotification(), pb), nil
 }
 
 // changed is the entry of u.Base with the changes of u.

@@ -102,21 +102,20 @@ func (c *Client) createEntry(ctx context.Context, doing string, p Path, pb *file
 	if err != nil {
 		return nil, err
 	}
-	return c.written(ctx, doing, p, r.GetMetadataEvent(), pb)
+	return c.written(ctx, p, r.GetMetadataEvent().GetEventNotification(), pb), nil
 }
 
 // written is the entry as the filer stored it: the filer adds an inode and a
-// stamp. The event of the change holds it; failing that it is looked up.
-func (c *Client) written(ctx context.Context, doing string, p Path, ev *filer_pb.SubscribeMetadataResponse, sent *filer_pb.Entry) (*Entry, error) {
-	if pb := ev.GetEventNotification().GetNewEntry(); pb.GetName() == p.Name() && ev.GetEventNotification().GetNewParentPath() == p.Dir().String() {
-		return NewEntry(p.Dir(), pb), nil
+// stamp. The event of the change holds it; failing that it is looked up. The
+// change has happened, whatever the look says.
+func (c *Client) written(ctx context.Context, p Path, ev *filer_pb.EventNotification, sent *filer_pb.Entry) *Entry {
+	if pb := ev.GetNewEntry(); pb.GetName() == p.Name() && ev.GetNewParentPath() == p.Dir().String() {
+		return NewEntry(p.Dir(), pb)
 	}
-	e, err := c.Stat(context.WithoutCancel(ctx), p)
-	if err != nil {
-		// The change has happened, whatever the look says.
-		return NewEntry(p.Dir(), sent), nil //nolint:nilerr // as the comment says
+	if e, err := c.Stat(context.WithoutCancel(ctx), p); err == nil {
+		return e
 	}
-	return e, nil
+	return NewEntry(p.Dir(), sent)
 }
 
 type upload struct {

@@ -79,15 +79,13 @@ func TestUploadMemoryIsBounded(t *testing.T) {
 		mu.Unlock()
 		return false
 	}
-	done := make(chan error)
 	go func() {
-		_, err := uploaded(t, c, pattern(10_000), CreateOptions{})
-		done <- err
+		for range 100 {
+			gate <- struct{}{}
+		}
 	}()
-	for range 100 {
-		gate <- struct{}{}
-	}
-	require.NoError(t, <-done)
+	_, err := uploaded(t, c, pattern(10_000), CreateOptions{})
+	require.NoError(t, err)
 	require.LessOrEqual(t, most, 4)
 	require.Greater(t, most, 1, "chunks go out at the same time")
 }
@@ -105,9 +103,10 @@ func TestUploadProof(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		puts++
-		require.NotEmpty(t, r.Header.Get("Content-MD5"))
-		require.Equal(t, "Bearer write-"+strings.TrimPrefix(r.URL.Path, "/"), r.Header.Get("Authorization"))
-		require.Equal(t, octetStream, r.Header.Get("Content-Type"))
+		if r.Header.Get("Content-MD5") == "" || r.Header.Get("Content-Type") != octetStream ||
+			r.Header.Get("Authorization") != "Bearer write-"+strings.TrimPrefix(r.URL.Path, "/") {
+			t.Errorf("chunk comes with the headers %v", r.Header)
+		}
 		switch puts {
 		case 1:
 			http.Error(rw, "Content-MD5 did not match", http.StatusBadRequest)

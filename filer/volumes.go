@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,6 +107,16 @@ func order(locations []*filer_pb.Location) []string {
 	return append(near, far...)
 }
 
+// prefer moves the server that answered before those that did not.
+func (v *volumes) prefer(volume string, servers []string, i int) {
+	better := slices.Concat(servers[i:i+1], servers[:i], servers[i+1:])
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if l, ok := v.at[volume]; ok {
+		v.at[volume] = located{better, l.until}
+	}
+}
+
 // forget drops what is remembered of the volume.
 func (v *volumes) forget(volume string) {
 	v.mu.Lock()
@@ -129,8 +140,11 @@ func (v *volumes) get(ctx context.Context, fid, ranged string, length int64, rea
 			return err
 		}
 		absent := err == nil
-		for _, s := range servers {
+		for i, s := range servers {
 			err = v.getFrom(ctx, s, fid, ranged, length, read)
+			if err == nil && i > 0 {
+				v.prefer(volume, servers, i)
+			}
 			if k := fault.Of(err); k != fault.Transient && !NotFound(err) {
 				return err
 			}

@@ -286,7 +286,7 @@ func (s *storm) move(ctx context.Context, n int) error {
 	target, terr := s.f.Stat(ctx, to)
 	switch {
 	case err == nil && (!filer.NotFound(ferr) || terr != nil):
-		return fmt.Errorf("moved, but source %v, target %v", ferr, terr)
+		return fmt.Errorf("moved, but at its source: %w, at its target: %w", ferr, terr)
 	case ferr == nil && terr == nil && open:
 		// Cut short between its mutations: what the caller then does.
 		if target.Identity() != e.Identity() {
