@@ -213,15 +213,16 @@ func TestDetectionIsCanceled(t *testing.T) {
 
 // The admin takes the answer only on the stream it asked on.
 func TestDetectionEndsWithItsStream(t *testing.T) {
-	ended := make(chan error, 1)
+	began, ended := make(chan struct{}), make(chan error, 1)
 	w := newWorld(t, &fakeHandler{detect: func(ctx context.Context, _ DetectRequest, f Findings) (DetectSummary, error) {
+		close(began)
 		<-ctx.Done()
 		ended <- f.Propose(Proposal{Table: tableNo(1)})
 		return DetectSummary{}, ctx.Err()
 	}})
 	p := w.accept(t)
 	p.send("d1", detectRequest(0, 0))
-	p.ack("d1")
+	<-began
 	w.cut()
 	require.Error(t, <-ended)
 	w.clock.fire(5 * time.Second)
