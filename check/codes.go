@@ -20,7 +20,6 @@ const (
 	MetadataFields     Code = "metadata-partition-fields"
 	MetadataSequence   Code = "metadata-sequence"
 	MetadataTime       Code = "metadata-time"
-	MetadataParent     Code = "metadata-parent"
 	MetadataRowIDs     Code = "metadata-row-ids"
 	MetadataSchema     Code = "metadata-schema"
 	MetadataLog        Code = "metadata-log"

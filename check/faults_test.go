@@ -3,13 +3,19 @@ package check_test
 import (
 	"encoding/binary"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/check"
 	"github.com/seaice/seaice/filer"
+	"github.com/seaice/seaice/filer/filertest"
+	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/internal/model"
 )
 
 // fault breaks one thing of a clean table and says what must be found, and that
@@ -103,6 +109,14 @@ var faults = []fault{
 		w.fl.PutFile(p, b)
 	}, []string{"error record-copy"}},
 
+	{"record of another table", 2, func(w *world) {
+		w.record(func(m object) {
+			m["metadata"].(object)["iceberg"].(object)["tableUuid"] = "11111111-2222-3333-4444-555555555555"
+		})
+	}, []string{"error record-uuid"}},
+	{"location in another bucket", 2, edited(func(_ *world, m object) { m["location"] = "s3://other/t" }),
+		[]string{"warning record-location"}},
+
 	// Metadata.
 	{"F121 snapshot id twice", 2, edited(func(_ *world, m object) {
 		all := m["snapshots"].([]any)
@@ -151,6 +165,26 @@ var faults = []fault{
 		w.fl.PutFile(p, w.fl.Content(p)[1:])
 	}, []string{"error statistics-size"}},
 
+	{"statistics of no snapshot", 2, func(w *world) {
+		_, err := w.SetStatistics(w.t.Context(), w.Head("").ID)
+		require.NoError(w.t, err)
+		w.edit(func(m map[string]any) {
+			m["statistics"].([]any)[0].(object)["snapshot-id"] = 4711
+		})
+	}, []string{"warning statistics-snapshot"}},
+	{"spec with one field id twice", 2, edited(func(_ *world, m object) {
+		m["partition-specs"] = append(m["partition-specs"].([]any), object{"spec-id": 7, "fields": []any{
+			object{"source-id": 4, "field-id": 1001, "name": "p", "transform": "identity"},
+			object{"source-id": 3, "field-id": 1001, "name": "q", "transform": "void"},
+		}})
+	}), []string{"error metadata-unreadable"}},
+	{"F121 snapshot id below zero", 2, edited(func(w *world, m object) {
+		s := cloneObject(snapshotDoc(m, w.Head("").ID))
+		s["snapshot-id"], s["sequence-number"] = -5, 7
+		delete(s, "parent-snapshot-id")
+		m["snapshots"], m["last-sequence-number"] = append(m["snapshots"].([]any), s), 7
+	}), []string{"warning metadata-ids"}},
+
 	// Lists.
 	{"list gone", 2, func(w *world) { w.fl.RemoveAll(w.at(w.Head("").List)) }, []string{"error list-missing"}},
 	{"list cut", 2, func(w *world) {
@@ -179,6 +213,17 @@ var faults = []fault{
 	}), []string{"error list-summaries"}},
 	{"row id range past the table's", 3, listed(false, func(m object) { m["first_row_id"] = int64(1 << 40) }), []string{"error entry-row-ids", "error list-row-ids"}},
 	{"row id ranges overlap", 3, listed(false, func(m object) { m["first_row_id"] = int64(0) }), []string{"error entry-row-ids", "error list-row-ids"}},
+
+	{"lists that disagree on who added a manifest", 2, func(w *world) {
+		w.avro(w.at(w.Head("").List), func(records []object) []object {
+			for _, r := range records {
+				if number(r["sequence_number"]) == 2 {
+					r["added_snapshot_id"] = int64(4711)
+				}
+			}
+			return records
+		})
+	}, []string{"warning list-changed"}},
 
 	// Manifests and entries.
 	{"manifest gone", 2, func(w *world) { w.fl.RemoveAll(w.Head("").Manifests[0].At) }, []string{"error manifest-missing"}},
@@ -299,6 +344,21 @@ var faults = []fault{
 		}
 	}, []string{"error vector-twice", "warning summary-changes", "warning summary-totals"}},
 
+	{"F132 dangling delete", 2, func(w *world) {
+		target := w.target()
+		for _, e := range w.Head("").DataFiles() {
+			if e.File.Path == target {
+				_, err := w.RemoveFiles(w.t.Context(), []*model.File{e.File}, model.Options{})
+				require.NoError(w.t, err)
+			}
+		}
+	}, []string{"note delete-dangling"}},
+	{"delete manifest labelled data", 2, func(w *world) {
+		style := model.Style{DeletesAsData: true}
+		_, err := w.PositionDelete(w.t.Context(), w.By("id", 3), model.PerFile, model.Options{Style: &style})
+		require.NoError(w.t, err)
+	}, []string{"note manifest-label"}},
+
 	// Summaries.
 	{"F128 wrong total", 2, summary("total-records", "999"), []string{"warning summary-totals"}},
 	{"F128 total is no number", 2, summary("total-data-files", "many"), []string{"warning summary-totals"}},
@@ -323,5 +383,103 @@ func TestF021F045F070F077F085F086F121F124F128PlantedFaultsAreFound(t *testing.T)
 			require.NoError(t, err)
 			require.Equal(t, f.want, codes(rep), dump(rep))
 		})
+	}
+}
+
+// TestLargeTablesAreListed finds the same where files are not looked up one by
+// one.
+func TestLargeTablesAreListed(t *testing.T) {
+	check.Limit(t, 0, 100)
+	for _, f := range faults {
+		if strings.Contains(f.name, "file") {
+			t.Run(f.name, func(t *testing.T) {
+				w := newWorld(t, f.version)
+				f.harm(w)
+				rep, err := check.Named(t.Context(), w.fl, tableID, check.Options{})
+				require.NoError(t, err)
+				require.Equal(t, f.want, codes(rep), dump(rep))
+			})
+		}
+	}
+}
+
+func TestManyDeletesAreNotRemembered(t *testing.T) {
+	check.Limit(t, 100, 1)
+	w := newWorld(t, 2)
+	require.Equal(t, []string{"note delete-not-looked-at"}, codes(deepCheck(t, w.fl, tableID)))
+}
+
+func TestChangeDuringTheCheckIsNoted(t *testing.T) {
+	w := newWorld(t, 2)
+	v, err := iceberg.Load(t.Context(), w.fl, tableID)
+	require.NoError(t, err)
+	w.Append(w.R(30, "z", 1.0, "late"))
+	rep, err := check.Table(t.Context(), w.fl, v, check.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"note record-moved"}, codes(rep))
+	require.True(t, rep.Clean())
+}
+
+// TestHeadOnly does not see what is wrong with older snapshots.
+func TestHeadOnly(t *testing.T) {
+	w := newWorld(t, 2)
+	w.fl.RemoveAll(w.at(w.Snapshots()[0].List))
+	rep, err := check.Named(t.Context(), w.fl, tableID, check.Options{Snapshots: check.HeadOnly})
+	require.NoError(t, err)
+	require.Empty(t, codes(rep))
+	require.Equal(t, int64(1), rep.Stats.Snapshots)
+	rep, err = check.Named(t.Context(), w.fl, tableID, check.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"error list-missing"}, codes(rep))
+}
+
+// TestFindingsAreBounded counts what it leaves out.
+func TestFindingsAreBounded(t *testing.T) {
+	w := newWorld(t, 2)
+	for _, e := range w.Head("").DataFiles() {
+		w.fl.RemoveAll(e.File.At)
+	}
+	rep, err := check.Named(t.Context(), w.fl, tableID, check.Options{MaxFindings: 2})
+	require.NoError(t, err)
+	require.Equal(t, int64(len(w.Head("").DataFiles())), rep.Errors)
+	require.Equal(t, rep.Errors, rep.Omitted+int64(len(rep.Findings)))
+	require.Len(t, rep.Findings, 1)
+}
+
+// TestAFilerThatFailsIsNoFinding fails at every call: the check says so, or finds
+// nothing.
+func TestAFilerThatFailsIsNoFinding(t *testing.T) {
+	w := newWorld(t, 3)
+	probe := w.fl.Reopen()
+	require.Empty(t, codes(deepCheck(t, probe, tableID)))
+	for n := 1; n <= probe.Count(); n++ {
+		fl := w.fl.Reopen()
+		fl.Fail(filertest.Fault{Call: n, Mode: filertest.BeforeEffect})
+		rep, err := check.Named(t.Context(), fl, tableID, check.Options{Deep: true})
+		if err == nil {
+			require.Empty(t, codes(rep), "call %d", n)
+		}
+	}
+}
+
+// TestEveryCodeIsMetAndDescribed: each code is planted in a test of this package
+// and is in the table of docs/design/check.md.
+func TestEveryCodeIsMetAndDescribed(t *testing.T) {
+	source, err := os.ReadFile("codes.go")
+	require.NoError(t, err)
+	doc, err := os.ReadFile("../docs/design/check.md")
+	require.NoError(t, err)
+	met := map[string]bool{"record-moved": true, "delete-not-looked-at": true} // the tests above
+	for _, f := range slices.Concat(faults, deepFaults) {
+		for _, w := range f.want {
+			_, code, _ := strings.Cut(w, " ")
+			met[code] = true
+		}
+	}
+	all := regexp.MustCompile(`Code = "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1)
+	require.NotEmpty(t, all)
+	for _, m := range all {
+		require.True(t, met[m[1]], "no test plants %s", m[1])
+		require.Contains(t, string(doc), "`"+m[1]+"`")
 	}
 }

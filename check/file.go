@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"sync"
 	"unicode/utf8"
 
 	icego "github.com/apache/iceberg-go"
@@ -21,22 +22,25 @@ const (
 	firstFixed iceberg.FieldID = 2147483447 // ids from here on are reserved
 )
 
-// columns knows the newest type of every column the table ever had.
+// columns knows the newest type of every column the table ever had. It is safe
+// for concurrent use.
 type columns struct {
 	history *iceberg.History
+	mu      sync.Mutex
 	known   map[iceberg.FieldID]icego.Type
 }
 
 func (c *columns) typeOf(id iceberg.FieldID) (icego.Type, bool) {
-	if t, ok := c.known[id]; ok {
-		return t, t != nil
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.known == nil {
 		c.known = map[iceberg.FieldID]icego.Type{
 			pathColumn: icego.PrimitiveTypes.String, posColumn: icego.PrimitiveTypes.Int64,
 			rowColumn: icego.PrimitiveTypes.Int64, seqColumn: icego.PrimitiveTypes.Int64,
 		}
-		return c.typeOf(id)
+	}
+	if t, ok := c.known[id]; ok {
+		return t, true
 	}
 	col, ok := c.history.Column(id)
 	if !ok {

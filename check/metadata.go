@@ -60,12 +60,7 @@ func (c *checker) partitionFields() {
 	}
 	byID, byMeaning := map[int]string{}, map[string]int{}
 	for i := range c.m.Specs {
-		within := map[int]bool{}
 		for _, f := range c.m.Specs[i].Fields() {
-			if within[f.FieldID] {
-				c.found(MetadataIDs, Error, "metadata", "spec %d uses the partition field id %d twice", c.m.Specs[i].ID(), f.FieldID)
-			}
-			within[f.FieldID] = true
 			if _, void := f.Transform.(icego.VoidTransform); void {
 				continue
 			}

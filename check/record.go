@@ -16,12 +16,10 @@ import (
 // record compares the catalog record with the metadata and its file.
 func (c *checker) record(ctx context.Context) error {
 	rec := c.v.Record
-	switch {
-	case rec.VersionToken == "":
+	if rec.VersionToken == "" {
 		c.found(RecordToken, Error, "record", "the record has no version token, so that no commit can be told from another")
-	case rec.TableUUID == uuid.Nil && c.m.UUID != uuid.Nil && rec.FullMetadata != nil:
-		// Old catalogs keep the uuid in the metadata alone.
-	case c.m.UUID != uuid.Nil && rec.TableUUID != uuid.Nil && rec.TableUUID != c.m.UUID:
+	}
+	if differ(rec.TableUUID, c.m.UUID) {
 		c.found(RecordUUID, Error, "record", "the record has the table uuid %s, the metadata %s", rec.TableUUID, c.m.UUID)
 	}
 	if location, err := c.loc.Resolve(c.m.Location); err != nil {
@@ -74,3 +72,7 @@ func sameJSON(a, b []byte) (bool, error) {
 	y, err := decode(b)
 	return err == nil && reflect.DeepEqual(x, y), err
 }
+
+// differ: old catalogs keep the uuid in the metadata alone, and old metadata has
+// none.
+func differ(a, b uuid.UUID) bool { return a != uuid.Nil && b != uuid.Nil && a != b }

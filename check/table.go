@@ -47,7 +47,7 @@ type checker struct {
 	snaps     []snapshot
 	manifests []*manifest
 	byPath    map[filer.Path]int32
-	columns   columns
+	columns   *columns
 	seed      maphash.Seed
 	uses      uses
 	ranges    []rowRange
@@ -66,14 +66,36 @@ func Named(ctx context.Context, r filer.Reader, id iceberg.TableID, o Options) (
 		return nil, err
 	}
 	rep := &Report{Table: id, Findings: []Finding{}}
-	c := newCollector(1, rep)
-	code := MetadataUnreadable
-	if filer.NotFound(err) {
-		code = MetadataMissing
+	f := Finding{Code: MetadataUnreadable, Severity: Error, Subject: "metadata", Text: err.Error(),
+		Hint: "restore an earlier metadata file and point the catalog at it"}
+	switch {
+	case filer.NotFound(err):
+		f.Code = MetadataMissing
+	case otherUUID(ctx, r, id):
+		f.Code, f.Hint = RecordUUID, "the catalog points at the metadata of another table"
 	}
-	c.add(Finding{Code: code, Severity: Error, Subject: "metadata", Text: err.Error(),
-		Hint: "restore an earlier metadata file and point the catalog at it"})
+	c := newCollector(1, rep)
+	c.add(f)
 	return rep, nil
+}
+
+// otherUUID reports whether a record has another table uuid than the metadata it
+// holds, which is why the table is not loaded.
+func otherUUID(ctx context.Context, r filer.Reader, id iceberg.TableID) bool {
+	p, err := iceberg.RecordPath(id)
+	if err != nil {
+		return false
+	}
+	e, err := r.Stat(ctx, p)
+	if err != nil {
+		return false
+	}
+	rec, err := iceberg.ParseRecord(e)
+	if err != nil || rec.FullMetadata == nil {
+		return false
+	}
+	m, err := iceberg.ParseMetadata(rec.FullMetadata)
+	return err == nil && differ(rec.TableUUID, m.UUID)
 }
 
 // Table checks the table as the view has it. What is wrong with the table is in
@@ -89,10 +111,11 @@ func Table(ctx context.Context, r filer.Reader, v *iceberg.View, o Options) (*Re
 	rep := &Report{Table: v.ID, MetadataLocation: v.MetadataLocation, Findings: []Finding{}}
 	c := &checker{
 		collector: newCollector(o.MaxFindings, rep), r: r, v: v, m: v.Metadata, loc: v.Locations, o: o,
-		byPath: map[filer.Path]int32{}, columns: columns{history: v.Metadata.History()}, seed: maphash.MakeSeed(),
+		byPath: map[filer.Path]int32{}, columns: &columns{history: v.Metadata.History()}, seed: maphash.MakeSeed(),
 	}
 	if o.Deep {
 		c.deep = newDeep(c)
+		defer func() { _ = c.deep.wait() }() // nothing runs on when a step fails
 	}
 	for _, step := range []func(context.Context) error{
 		c.record, c.metadata, c.lists, c.entries, c.twice, c.rowIDs, c.present, c.summaries, c.danglingNotes, c.moved,

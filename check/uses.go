@@ -42,8 +42,8 @@ type uses struct {
 }
 
 // fewFiles is up to how many files are looked up one by one. Beyond, the table's
-// directories are listed.
-const fewFiles = 4096
+// directories are listed. Tests lower it.
+var fewFiles = 4096
 
 func (c *checker) hash(p filer.Path) uint64 { return maphash.String(c.seed, string(p)) }
 
@@ -248,8 +248,8 @@ type dangling struct {
 	skipped int64
 }
 
-// maxDangling bounds the memory for deletes that are remembered.
-const maxDangling = 100_000
+// maxDangling bounds the memory for deletes that are remembered. Tests lower it.
+var maxDangling = 100_000
 
 func (c *checker) newDangling() (*dangling, error) {
 	d := &dangling{c: c, head: map[int32]bool{}}

@@ -51,6 +51,7 @@ func (c *cli) subcommands() []*cobra.Command {
 		c.explainCommand(),
 		c.trashCommand(),
 		c.journalCommand(),
+		c.checkCommand(),
 		c.configCommand(),
 		c.versionCommand(),
 	}
