@@ -37,6 +37,8 @@ type Maintenance struct {
 	// cursor is behind which table the next detection begins, by the admin's
 	// form: what was not looked at in time comes first the next time.
 	cursor iceberg.TableID
+	// kept is when housekeeping was last done.
+	kept time.Time
 }
 
 var _ Handler = (*Maintenance)(nil)
@@ -89,7 +91,33 @@ func (m *Maintenance) Detect(ctx context.Context, req DetectRequest, out Finding
 	if nerr := s.report(); err == nil {
 		err = nerr
 	}
+	if herr := m.housekeep(ctx, fl, runner); herr != nil && ctx.Err() == nil {
+		if nerr := out.Note(Activity{Stage: "housekeeping", Message: herr.Error()}); err == nil {
+			err = nerr
+		}
+	}
 	return DetectSummary{HasMore: more}, err
+}
+
+// housekeepEvery is how often housekeeping is done. It rides on detection, so that
+// a job type that is switched off removes nothing.
+const housekeepEvery = time.Hour
+
+func (m *Maintenance) housekeep(ctx context.Context, fl filer.Filer, r *worker.Runner) error {
+	now, err := fl.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	due := now.Sub(m.kept) >= housekeepEvery
+	if due {
+		m.kept = now
+	}
+	m.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return r.Housekeep(ctx)
 }
 
 // scan is one detection.

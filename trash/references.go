@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/zeebo/xxh3"
 
@@ -29,6 +30,10 @@ type References struct {
 	tables map[filer.Path]*named
 	// whole is everything one table names, for purging.
 	whole *whole
+	// asked is when Referenced last looked at all tables, and borrowed those that
+	// name files of others.
+	asked    time.Time
+	borrowed map[filer.Path]iceberg.TableID
 }
 
 // named is what one table names outside of its own directories.
@@ -274,18 +279,32 @@ func visit(ctx context.Context, r filer.Reader, v *iceberg.View, seen map[string
 	return nil
 }
 
+// trustFor is how long Referenced relies on one look at all tables. What is asked
+// about has been in the trash for days; nothing can be read at its old path.
+const trustFor = time.Minute
+
 // Referenced implements Checker: whether any retained snapshot of any table, or
 // its metadata, names the path. What cannot be read is an error, and then the
 // file is kept.
 func (r *References) Referenced(ctx context.Context, origin filer.Path) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ids, err := r.refresh(ctx, "")
+	now, err := r.fl.Clock(ctx)
 	if err != nil {
-		return false, err
+		return false, fault.In("read the filer's clock", err)
+	}
+	if r.asked.IsZero() || now.Sub(r.asked) > trustFor || now.Before(r.asked) {
+		r.asked = time.Time{}
+		if r.borrowed, err = r.refresh(ctx, ""); err != nil {
+			return false, err
+		}
+		r.asked = now
 	}
 	k := hashOf(origin)
-	for record := range ids {
+	for record := range r.borrowed {
+		if r.tables[record] == nil {
+			continue
+		}
 		if r.tables[record].foreign[k] {
 			return true, nil
 		}

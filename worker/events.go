@@ -17,6 +17,8 @@ type Events struct {
 	End func(ops.Result)
 	// Resolved is called for a run of somebody else that was brought on.
 	Resolved func(iceberg.TableID, journal.Resolution, error)
+	// Purged is called with the files and bytes that went for good.
+	Purged func(files int, bytes int64)
 	// Trouble is called for state of a table that cannot be read, and that the
 	// run goes on without.
 	Trouble func(iceberg.TableID, error)
@@ -43,6 +45,12 @@ func (e Events) end(r ops.Result) {
 func (e Events) resolved(id iceberg.TableID, r journal.Resolution, err error) {
 	if e.Resolved != nil {
 		e.Resolved(id, r, err)
+	}
+}
+
+func (e Events) purged(files int, bytes int64) {
+	if e.Purged != nil {
+		e.Purged(files, bytes)
 	}
 }
 
@@ -73,6 +81,11 @@ func Listeners(all ...Events) Events {
 		Resolved: func(id iceberg.TableID, res journal.Resolution, err error) {
 			for _, e := range all {
 				e.resolved(id, res, err)
+			}
+		},
+		Purged: func(files int, bytes int64) {
+			for _, e := range all {
+				e.purged(files, bytes)
 			}
 		},
 		Trouble: func(id iceberg.TableID, err error) {

@@ -50,6 +50,11 @@ func Logged(log *slog.Logger) Events {
 			}
 			log.Info("an open run was brought on", args...)
 		},
+		Purged: func(files int, bytes int64) {
+			if files > 0 {
+				log.Info("files were purged from the trash", "files", files, "bytes", bytes)
+			}
+		},
 		Trouble: func(id iceberg.TableID, err error) {
 			log.Warn("state that cannot be read", "table", id.String(), "error", err.Error())
 		},
@@ -82,6 +87,8 @@ func Measured(reg prometheus.Registerer) Events {
 	written := counter("bytes_written_total", "Bytes of table files written.", "op")
 	removed := counter("removed_files_total", "Files moved to the trash or purged.", "op")
 	removedBytes := counter("removed_bytes_total", "Bytes of files moved to the trash or purged.", "op")
+	purged := f.NewCounter(prometheus.CounterOpts{Name: "seaice_purged_files_total", Help: "Files that went for good from the trash."})
+	purgedBytes := f.NewCounter(prometheus.CounterOpts{Name: "seaice_purged_bytes_total", Help: "Bytes of files that went for good from the trash."})
 	resolved := counter("resolved_runs_total", "Open runs of others that were brought on, by phase.", "phase")
 	seconds := f.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "seaice_run_seconds", Help: "Time of operations that did something or failed.",
@@ -108,6 +115,10 @@ func Measured(reg prometheus.Registerer) Events {
 				removed.WithLabelValues(op).Add(float64(a.RemovedFiles))
 				removedBytes.WithLabelValues(op).Add(float64(a.RemovedBytes))
 			}
+		},
+		Purged: func(files int, bytes int64) {
+			purged.Add(float64(files))
+			purgedBytes.Add(float64(bytes))
 		},
 		Resolved: func(_ iceberg.TableID, res journal.Resolution, _ error) {
 			resolved.WithLabelValues(string(res.Phase)).Inc()
