@@ -198,8 +198,10 @@ func (c *Client) write(s *session, drained <-chan struct{}) {
 		m.WorkerId = c.o.ID
 		m.SentAt = timestamppb.New(c.o.Clock.Now())
 		if err := s.stream.Send(m); err != nil {
-			// Recv has the reason; without an end of its own it would wait on.
-			s.cancel(fmt.Errorf("send to the admin: %w", err))
+			// An end of the stream is io.EOF here and has its reason in Recv.
+			if !isEnd(err) {
+				s.cancel(fmt.Errorf("send to the admin: %w", err))
+			}
 			return
 		}
 		c.mu.Lock()
