@@ -156,7 +156,9 @@ func TestExpiryWithAPeerInEveryGap(t *testing.T) {
 				require.NoError(t, err)
 				require.NotEqual(t, ops.Failed, res.Status)
 			},
-			func(t testing.TB, _ *disturbed, _ *filertest.Filer, tb *model.Table) { require.Len(t, tb.Snapshots(), 1) },
+			func(t testing.TB, _ *disturbed, _ *filertest.Filer, tb *model.Table) {
+				require.Len(t, tb.Snapshots(), 1)
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
