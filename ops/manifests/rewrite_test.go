@@ -51,15 +51,26 @@ func run(ctx context.Context, fl *filertest.Filer, set map[string]string) (ops.R
 	return res[0], err
 }
 
+// small is a table that is just worth a rewrite, for tests that run it often.
+func small(t testing.TB, fl *filertest.Filer, version int) *model.Table {
+	t.Helper()
+	return grown(t, fl, version, "region", 7, 5)
+}
+
 // table makes a table with deletes and many commits.
 func table(t testing.TB, fl *filertest.Filer, version int, spec string, seed uint64) *model.Table {
+	t.Helper()
+	return grown(t, fl, version, spec, seed, 12)
+}
+
+func grown(t testing.TB, fl *filertest.Filer, version int, spec string, seed uint64, commits int64) *model.Table {
 	t.Helper()
 	ctx := t.Context()
 	schema, err := model.ParseSchema("id long!, region string, amount double")
 	require.NoError(t, err)
 	tb, err := model.NewTable(ctx, fl, model.Config{ID: id, Version: version, Schema: schema, Spec: spec, Seed: seed, Clock: fl.Virtual()})
 	require.NoError(t, err)
-	for i := range int64(12) {
+	for i := range commits {
 		var rows []model.Row
 		for j := range int64(4) {
 			r, err := tb.Row(i*10+j, fmt.Sprintf("r%d", (i+j)%5), float64(i)/3)
