@@ -46,12 +46,13 @@ func boolOrder(a, b bool) int {
 // open span in every field, which overlaps everything.
 func spanOf(t *iceberg.PartitionType, m *manifests.ManifestFile) span {
 	s := span{lower: make([]bound, len(t.Fields)), upper: make([]bound, len(t.Fields))}
+	sums := m.Summaries(t)
 	for i, f := range t.Fields {
 		s.lower[i], s.upper[i] = bound{open: true}, bound{open: true}
-		if i >= len(m.Partitions) || f.Result == nil {
+		if i >= len(sums) || f.Result == nil {
 			continue
 		}
-		sum := m.Partitions[i]
+		sum := sums[i]
 		s.lower[i], s.upper[i] = end(f, sum.Lower), end(f, sum.Upper)
 		if sum.ContainsNull {
 			s.lower[i] = bound{null: true}
