@@ -17,7 +17,7 @@ func BaseOf(v *iceberg.View, branch string) (Base, error) {
 	if err := v.Metadata.Plaintext(); err != nil {
 		return Base{}, err
 	}
-	id, err := tableUUID(v)
+	id, err := UUIDOf(v)
 	if err != nil {
 		return Base{}, err
 	}
@@ -37,8 +37,9 @@ func BaseOf(v *iceberg.View, branch string) (Base, error) {
 	return b, nil
 }
 
-// tableUUID is the table's uuid in lower case.
-func tableUUID(v *iceberg.View) (string, error) {
+// UUIDOf is the table's uuid in lower case, from the metadata or, for old v1
+// tables, from the catalog record. A table without one is fault.Unsupported.
+func UUIDOf(v *iceberg.View) (string, error) {
 	id := v.Metadata.UUID
 	if id == [16]byte{} {
 		id = v.Record.TableUUID
@@ -90,7 +91,7 @@ type SameTable struct {
 
 // Check compares uuid and format version (F120).
 func (r SameTable) Check(head *iceberg.View) error {
-	id, err := tableUUID(head)
+	id, err := UUIDOf(head)
 	switch {
 	case err != nil:
 		return err

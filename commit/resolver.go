@@ -117,7 +117,7 @@ func decided(v *iceberg.View, st *journal.State) bool {
 func (r resolver) find(ctx context.Context, st *journal.State) (*iceberg.View, error) {
 	v, err := iceberg.Load(ctx, r.c.fl, st.Table())
 	if err == nil {
-		id, err := tableUUID(v)
+		id, err := UUIDOf(v)
 		if err != nil {
 			return nil, err
 		}

@@ -98,7 +98,10 @@ func (m *remover) remove(ctx context.Context, files []journal.File) (ops.Removed
 // whose lease has run out. One that cannot be ended does not stop new runs,
 // unless the table itself cannot be trusted.
 func (r *Runner) recover(ctx context.Context, t *Target) error {
-	id := t.View.Metadata.UUID.String()
+	id, err := commit.UUIDOf(t.View)
+	if err != nil {
+		return nil // it has no journals, and every plan refuses it
+	}
 	tr, err := trash.New(r.o.Filer, r.o.Clock, trash.Options{Grace: t.Settings.TrashRetention})
 	if err != nil {
 		return err

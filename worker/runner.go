@@ -221,7 +221,7 @@ func stops(err error) bool {
 // one runs one operation and turns whatever happens into a result.
 func (r *Runner) one(ctx context.Context, k ops.Kind, t *Target, q Request) (ops.Result, error) {
 	res := ops.Result{Table: q.Table, Operation: k, Started: r.o.Clock.Now().UTC(), Guarantee: r.o.Profile}
-	res.TableUUID = t.View.Metadata.UUID.String()
+	res.TableUUID, _ = commit.UUIDOf(t.View) // a table without one is refused by its plan
 	res.Run = runName(q.RunPrefix, k, t.Now)
 	r.o.Events.begin(res)
 	err := r.run(ctx, k, t, q, &res)
