@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/iceberg"
@@ -116,7 +114,7 @@ func (c *Committer) look(ctx context.Context, st *Stage, marks []mark) (sight, *
 // meets reports whether the swap of m would be let through.
 func (c *Committer) meets(e *filer.Entry, m *mark) bool {
 	if c.o.Profile == FilerTxn {
-		return proto.Equal(e.PB, m.head.Entry.PB)
+		return e.Same(m.head.Entry)
 	}
 	for k, v := range m.expect {
 		if !bytes.Equal(e.Extended[k], v) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/seaice/seaice/fault"
 )
@@ -129,3 +130,6 @@ func (e *Entry) AttributeNames() []string { return slices.Sorted(maps.Keys(e.Ext
 func tooLarge(p Path, size, limit int64) error {
 	return fault.New(fault.TooLarge, fmt.Sprintf("%s has %d bytes, more than the limit of %d", p, size, limit))
 }
+
+// Same reports whether two entries are equal in everything the filer keeps.
+func (e *Entry) Same(o *Entry) bool { return proto.Equal(e.PB, o.PB) }
