@@ -59,6 +59,9 @@ func (tb *Table) fileGap(s *Snapshot, schema *icego.Schema, e *Entry) string {
 		if d.File.Spec == e.File.Spec && d.kinds != e.kinds {
 			return "it tells the partitions of a promoted float column apart by the type in the manifest"
 		}
+		if d.File.Content == EqualityDeletes && tb.droppedStruct(schema, written) {
+			return "it takes the wrong column for a key in files with a struct that was dropped"
+		}
 		for _, id := range d.File.KeyFields {
 			if _, has := written[id]; !has {
 				return "it refuses equality deletes over a column that a data file lacks"
@@ -69,6 +72,17 @@ func (tb *Table) fileGap(s *Snapshot, schema *icego.Schema, e *Entry) string {
 		}
 	}
 	return ""
+}
+
+// droppedStruct says that a file has a struct column that is not read.
+func (tb *Table) droppedStruct(schema *icego.Schema, written Row) bool {
+	for id := range written {
+		_, nested := tb.fieldByID(id).Type.(*icego.StructType)
+		if _, read := schema.FindFieldByID(int(id)); nested && !read {
+			return true
+		}
+	}
+	return false
 }
 
 // namesTypeTwice says that two fields of the spec have one decimal type, or are

@@ -72,6 +72,18 @@ func TestReaderGapsAreReal(t *testing.T) {
 				s.EqualityDelete([]string{"id"}, s.R(1, "7.25"))
 			},
 		},
+		"equality delete in a file with a dropped struct": {
+			model.Config{Schema: icego.NewSchema(0,
+				icego.NestedField{ID: 1, Name: "id", Type: icego.Int64Type{}, Required: true},
+				icego.NestedField{ID: 2, Name: "s", Type: &icego.StructType{FieldList: []icego.NestedField{{ID: 3, Name: "x", Type: icego.Int32Type{}}}}},
+				icego.NestedField{ID: 4, Name: "a", Type: icego.Int32Type{}}, icego.NestedField{ID: 5, Name: "b", Type: icego.Int32Type{}},
+			)},
+			func(s *model.Scene) {
+				s.Append(s.R(1, nil, 10, 20), s.R(2, nil, 11, 21))
+				s.Do(s.DropColumn(t.Context(), "s"))
+				s.EqualityDelete([]string{"a"}, s.R(9, 10, 0))
+			},
+		},
 		"unknown field in a manifest": {
 			model.Config{Style: model.Style{UnknownField: true}},
 			func(s *model.Scene) { s.Append(s.R(1, "a")) },
