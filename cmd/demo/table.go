@@ -14,7 +14,7 @@ import (
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/catalog/rest"
 	_ "github.com/apache/iceberg-go/io/gocloud/s3" // s3:// paths
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 
 	"github.com/seaice/seaice/internal/cluster"
 )
@@ -29,12 +29,12 @@ func open(ctx context.Context, c *cluster.Cluster) (*rest.Catalog, error) {
 		}))
 }
 
-func ident() table.Identifier { return table.Identifier{namespace, tableName} }
+func ident() icetable.Identifier { return icetable.Identifier{namespace, tableName} }
 
 // write makes the table as a streaming writer does: one small file, one
 // manifest and one snapshot a commit.
 func write(ctx context.Context, cat *rest.Catalog, commits int) error {
-	if err := cat.CreateNamespace(ctx, table.Identifier{namespace}, nil); err != nil {
+	if err := cat.CreateNamespace(ctx, icetable.Identifier{namespace}, nil); err != nil {
 		return err
 	}
 	schema := icego.NewSchema(0,
@@ -49,7 +49,7 @@ func write(ctx context.Context, cat *rest.Catalog, commits int) error {
 	if err != nil {
 		return err
 	}
-	as, err := table.SchemaToArrowSchema(t.Schema(), nil, true, false)
+	as, err := icetable.SchemaToArrowSchema(t.Schema(), nil, true, false)
 	if err != nil {
 		return err
 	}
