@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -29,6 +30,11 @@ type cli struct {
 	// usage. emitted is set once the one JSON document was written.
 	started, emitted bool
 
+	// attended: somebody sits at the input and can be asked.
+	attended bool
+	answers  *bufio.Reader
+	bar      bar
+
 	// opened, if set, is used instead of the filers the flags name.
 	opened filer.Filer
 
@@ -37,7 +43,11 @@ type cli struct {
 }
 
 func newCLI(in io.Reader, out, errOut io.Writer, c clock.Clock) *cli {
-	return &cli{in: in, out: out, errOut: errOut, clock: c}
+	cl := &cli{in: in, out: out, errOut: errOut, clock: c, attended: terminal(in)}
+	if terminal(errOut) {
+		cl.bar.w = errOut
+	}
+	return cl
 }
 
 // subcommands are in the order in which help shows them. A new subcommand is a
@@ -67,24 +77,31 @@ Exit codes: 0 done or nothing to do, 1 error, 2 usage, 3 stale (plan again),
 4 unsupported table, 5 corrupt table, 6 outcome unknown (look before running again).`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return local(cmd.Help())
-			}
-			return usage(unknownCommand(cmd, args[0]))
-		},
 	}
-	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
 	flags.StringArrayVar(&c.filers, "filer", nil, "filer as host:port or host:port.grpcPort; repeat for failover")
 	flags.StringVar(&c.security, "security", "", "file with TLS and JWT settings (default: security.toml where weed looks for it)")
 	flags.BoolVar(&c.json, "json", false, "print one JSON document")
-	root.AddCommand(c.subcommands()...)
+	group(root, c.subcommands()...)
 	root.AddCommand(c.extra...)
 	c.markStarted(root)
 	return root
+}
+
+// group puts commands below cmd, which by itself shows help. A name that is not
+// one of them is an error of usage; cobra would show help and end well.
+func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return local(cmd.Help())
+		}
+		return usage(unknownCommand(cmd, args[0]))
+	}
+	cmd.AddCommand(below...)
+	return cmd
 }
 
 // markStarted makes every command below cmd note that the command line was in
@@ -106,7 +123,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		msg += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return fault.WithHint("see seaice --help", fault.New(fault.Unsupported, msg))
+	return fault.WithHint("see "+cmd.CommandPath()+" --help", fault.New(fault.Unsupported, msg))
 }
 
 // run executes one command line and returns the exit code.
@@ -130,6 +147,7 @@ func (c *cli) run(ctx context.Context, args []string) int {
 // explain tells the person, and the program that reads the JSON, what went
 // wrong. Nothing can be done about output that cannot be written.
 func (c *cli) explain(err error) {
+	c.bar.clear()
 	fmt.Fprintln(c.errOut, "seaice: "+fault.Message(err))
 	if c.json && !c.emitted {
 		_ = c.emit(failure{Error: err.Error(), Kind: fault.Of(err), Hints: fault.Hints(err), ExitCode: exitCode(err)}, nil)

@@ -3,15 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seaice/seaice/config"
+	"github.com/seaice/seaice/fault"
 )
 
 func (c *cli) configCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Show the settings there are, or check values"}
 	show := &cobra.Command{
 		Use: "show", Short: "Show every setting with unit, default, bounds and places", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -30,9 +29,12 @@ func (c *cli) configCommand() *cobra.Command {
 				return usage(err)
 			}
 			if rules != "" {
-				b, err := os.ReadFile(rules)
+				b, err := readFile(rules)
 				if err != nil {
-					return usage(err)
+					return err
+				}
+				if _, twice := form["rules"]; twice {
+					return usage(fault.New(fault.Unsupported, "rules are given by --set and by --rules"))
 				}
 				form["rules"] = string(b)
 			}
@@ -57,6 +59,5 @@ func (c *cli) configCommand() *cobra.Command {
 	validate.Flags().StringArrayVar(&set, "set", nil, "a setting as name=value; repeat")
 	validate.Flags().StringVar(&rules, "rules", "", "file with rules")
 	validate.Flags().StringVar(&table, "table", "", "show what holds for the table bucket/namespace/table")
-	cmd.AddCommand(show, validate)
-	return cmd
+	return group(&cobra.Command{Use: "config", Short: "Show the settings there are, or check values"}, show, validate)
 }

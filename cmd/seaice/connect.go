@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +49,10 @@ func (c *cli) connect(ctx context.Context) (*cluster, func(), error) {
 		return nil, nil, usage(fault.WithHint("name a filer: --filer host:port", fault.New(fault.Unsupported, "no filer is named")))
 	}
 	fl, err := filer.Dial(ctx, filer.Config{Addresses: c.filers, Security: c.security, Clock: c.clock})
-	if err != nil {
+	switch {
+	case fault.Is(err, fault.Unsupported):
+		return nil, nil, usage(err) // an address, or the security file
+	case err != nil:
 		return nil, nil, err
 	}
 	return newCluster(fl, c.clock, worker.Events{}), func() { _ = fl.Close() }, nil
@@ -59,6 +65,8 @@ type tableFlags struct {
 	where  string
 	branch string
 	unsafe bool
+	// own are the name=value of settings with a flag of their own, as given.
+	own func() []string
 }
 
 func (f *tableFlags) add(cmd *cobra.Command) {
@@ -70,6 +78,35 @@ func (f *tableFlags) addSettings(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "a setting as name=value, over everything else; repeat")
 	cmd.Flags().StringVar(&f.where, "where", "", "only the partitions that this predicate selects")
 	cmd.Flags().StringVar(&f.branch, "branch", "", "the branch to work on (default main)")
+	f.own = ownFlags(cmd)
+}
+
+// ownFlags adds the flags of the settings that have one. The function returned
+// gives those the command line names.
+func ownFlags(cmd *cobra.Command) func() []string {
+	type given struct {
+		flag  config.Flag
+		value *string
+	}
+	var all []given
+	for _, d := range config.Flags() {
+		if d.Worker {
+			continue
+		}
+		all = append(all, given{d, cmd.Flags().String(d.Name, d.Default, strings.ReplaceAll(d.Usage, "`", ""))})
+		if d.Kind == config.KindBool {
+			cmd.Flags().Lookup(d.Name).NoOptDefVal = "true"
+		}
+	}
+	return func() []string {
+		var out []string
+		for _, g := range all {
+			if cmd.Flags().Changed(g.flag.Name) {
+				out = append(out, g.flag.Setting+"="+*g.value)
+			}
+		}
+		return out
+	}
 }
 
 // id is the table the flags name.
@@ -78,22 +115,53 @@ func (f *tableFlags) id() (iceberg.TableID, error) {
 	return id, usage(err)
 }
 
-// layers are the settings the flags give.
-func (f *tableFlags) layers() (config.Layers, error) {
-	flags, err := assignments(f.set)
+// layers are the settings the flags give. kinds are the operations they are
+// for; none is all that the settings name.
+func (f *tableFlags) layers(kinds []ops.Kind) (config.Layers, error) {
+	all := slices.Concat(f.set, f.own())
+	if f.where != "" {
+		all = append(all, "where="+f.where)
+	}
+	if f.branch != "" {
+		all = append(all, "branch="+f.branch)
+	}
+	flags, err := assignments(all)
 	if err != nil {
 		return config.Layers{}, usage(err)
 	}
-	if f.where != "" {
-		flags["where"] = f.where
-	}
-	if f.branch != "" {
-		flags["branch"] = f.branch
+	for _, k := range kinds {
+		if !k.Removes() {
+			continue
+		}
+		// A person who narrows a removal must not get the whole of it.
+		for _, name := range []string{"where", "branch"} {
+			if v := flags[name]; v != "" && (name != "branch" || v != "main") {
+				return config.Layers{}, usage(fault.WithHint("leave "+name+" out; refs and their own limits decide what is kept",
+					fault.New(fault.Unsupported, fmt.Sprintf("%s works on the whole table: %s = %q cannot narrow it", k, name, v))))
+			}
+		}
 	}
 	return config.Layers{Flags: flags, UnsafeAge: f.unsafe}, nil
 }
 
-// operations are what a command names: one, or all.
+// load reads the table. A setting that a flag gives and that cannot be used is
+// a mistake in the command line.
+func (cl *cluster) load(ctx context.Context, id iceberg.TableID, l config.Layers) (*worker.Target, error) {
+	t, err := cl.runner.Load(ctx, id, l)
+	return t, ofFlags(err)
+}
+
+// ofFlags tells mistakes in the command line from other errors of loading.
+func ofFlags(err error) error {
+	err = absent("seaice tables lists the tables there are", err)
+	e, ok := errors.AsType[*config.Error](err)
+	if ok && slices.ContainsFunc(e.Problems, func(p config.Problem) bool { return p.Origin.Source == config.FromFlag }) {
+		return usage(err)
+	}
+	return err
+}
+
+// operations are what a command names: one, or all, which is nil.
 func operations(name string) (kinds []ops.Kind, err error) {
 	set, err := config.ParseOperations(name)
 	if err != nil {
@@ -104,6 +172,9 @@ func operations(name string) (kinds []ops.Kind, err error) {
 	}
 	if len(set.Operations) != 1 {
 		return nil, usage(fault.New(fault.Unsupported, fmt.Sprintf("%q names several operations; name one, or all", name)))
+	}
+	if k := set.Operations[0]; !registry().Has(k) {
+		return nil, usage(fault.New(fault.Unsupported, fmt.Sprintf("operation %s is not available in this version", k)))
 	}
 	return set.Operations, nil
 }

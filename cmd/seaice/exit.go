@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/filer"
 )
 
 // Exit codes. They are documented and stable: scripts depend on them.
@@ -31,19 +32,29 @@ func usage(err error) error {
 	return usageError{err}
 }
 
-// localError is a failure of this process alone, such as writing its output.
-// It says nothing about a table, so it is never exitUnknown.
+// localError is a failure of this process or call alone, such as writing its
+// output. It says nothing about a table, so it is exitError whatever its kind.
 type localError struct{ err error }
 
 func (e localError) Error() string { return e.err.Error() }
 func (e localError) Unwrap() error { return e.err }
 
-// local marks err as a failure of this process alone. A nil err stays nil.
+// local marks err as a failure of this process or call alone. A nil err stays nil.
 func local(err error) error {
 	if err == nil {
 		return nil
 	}
 	return localError{err}
+}
+
+// absent marks the error of reading what the command line names and is not
+// there. The kind of such an error is fault.Stale, as of anything that went
+// away; but planning again would not help. Other errors stay what they are.
+func absent(hint string, err error) error {
+	if fault.Is(err, fault.Stale) && filer.NotFound(err) {
+		return local(fault.WithHint(hint, err))
+	}
+	return err
 }
 
 // exitCode is the code of the process that ends with err. An error without a

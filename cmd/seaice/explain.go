@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seaice/seaice/config"
+	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/ops"
 )
 
@@ -19,11 +20,14 @@ type explanation struct {
 	Metadata string        `json:"metadata-location"`
 	Version  int           `json:"format-version"`
 	Settings []config.Line `json:"settings"`
-	Skipped  []config.Skip `json:"skipped,omitempty"`
 	Notes    []string      `json:"notes,omitempty"`
 	Refs     []refLine     `json:"refs,omitempty"`
 	Journals []journalLine `json:"journals,omitempty"`
 	Plans    []ops.Header  `json:"plans"`
+	// Idle are operations that do not run, and why.
+	Idle []idleOperation `json:"idle,omitempty"`
+	// Problems are what could not be read or planned.
+	Problems []string `json:"problems,omitempty"`
 	plans    []ops.Plan
 }
 
@@ -51,7 +55,7 @@ func (c *cli) explainTable(ctx context.Context, f tableFlags) error {
 	if err != nil {
 		return err
 	}
-	layers, err := f.layers()
+	layers, err := f.layers(nil)
 	if err != nil {
 		return err
 	}
@@ -60,43 +64,52 @@ func (c *cli) explainTable(ctx context.Context, f tableFlags) error {
 		return err
 	}
 	defer done()
-	t, err := cl.runner.Load(ctx, id, layers)
+	t, err := cl.load(ctx, id, layers)
 	if err != nil {
 		return err
 	}
 	m := t.View.Metadata
 	x := explanation{
 		Table: id.String(), Metadata: t.View.MetadataLocation, Version: m.FormatVersion,
-		Settings: t.Settings.Explain(), Skipped: t.Settings.Skipped, Notes: t.Settings.Notes(), Plans: []ops.Header{},
+		Settings: t.Settings.Explain(), Notes: t.Settings.Notes(), Plans: []ops.Header{},
 	}
 	for _, name := range m.RefNames() {
 		r := m.Refs[name]
 		x.Refs = append(x.Refs, refLine{Name: name, Type: string(r.Type), Snapshot: int64(r.SnapshotID)})
 	}
+	// Who wants to know why nothing happens sees all that can be seen.
+	var failures error
+	trouble := func(err error) {
+		x.Problems = append(x.Problems, err.Error())
+		failures = errors.Join(failures, err)
+	}
 	for st, err := range cl.runner.Journals().OpenRuns(ctx, m.UUID.String()) {
 		if err != nil {
-			return err
+			trouble(err)
+			continue
 		}
 		x.Journals = append(x.Journals, lineOf(st))
 	}
 	for _, k := range cl.runner.Available(t.Settings) {
 		p, err := cl.runner.Plan(ctx, k, t)
 		if err != nil {
-			return err
+			trouble(err)
+			continue
 		}
 		x.Plans = append(x.Plans, p.Head())
 		x.plans = append(x.plans, p)
 	}
-	return c.emit(x, x.text)
+	x.Idle = idle(t.Settings, nil)
+	if err := c.emit(x, x.text); err != nil {
+		return err
+	}
+	return fault.In("table "+id.String(), failures)
 }
 
 func (x explanation) text(w io.Writer) {
 	fmt.Fprintf(w, "table %s, format version %d\n%s\n\nsettings\n", x.Table, x.Version, x.Metadata)
 	for _, l := range x.Settings {
 		fmt.Fprintf(w, "  %s\n", l)
-	}
-	for _, s := range x.Skipped {
-		fmt.Fprintf(w, "  %s does not run: %s (%s)\n", s.Operation, s.Reason, s.Origin)
 	}
 	for _, n := range x.Notes {
 		fmt.Fprintf(w, "  note: %s\n", n)
@@ -117,9 +130,8 @@ func (x explanation) text(w io.Writer) {
 	for _, p := range x.plans {
 		printPlan(w, p)
 	}
-	for _, k := range config.AllOperations() {
-		if !slices.ContainsFunc(x.plans, func(p ops.Plan) bool { return p.Head().Operation == k }) && !registry().Has(k) {
-			fmt.Fprintf(w, "%s: not available in this version\n", k)
-		}
+	printIdle(w, x.Idle)
+	for _, p := range x.Problems {
+		fmt.Fprintf(w, "problem: %s\n", p)
 	}
 }

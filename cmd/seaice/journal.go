@@ -11,20 +11,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seaice/seaice/commit"
+	"github.com/seaice/seaice/config"
+	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/journal"
 	"github.com/seaice/seaice/trash"
 )
 
 // journalLine is one run's journal.
 type journalLine struct {
-	Run     string    `json:"run"`
-	Table   string    `json:"table"`
-	Op      string    `json:"operation"`
-	Phase   string    `json:"phase"`
+	Run     string    `json:"run,omitempty"`
+	Table   string    `json:"table,omitempty"`
+	Op      string    `json:"operation,omitempty"`
+	Phase   string    `json:"phase,omitempty"`
 	Outcome string    `json:"outcome,omitempty"`
-	Opened  time.Time `json:"opened"`
-	Expires time.Time `json:"lease-until"`
-	Problem string    `json:"problem,omitempty"`
+	Opened  time.Time `json:"opened,omitzero"`
+	Expires time.Time `json:"lease-until,omitzero"`
+	// Problem is what is wrong with a journal that cannot be read; then it is
+	// all that is known.
+	Problem string `json:"problem,omitempty"`
 }
 
 func lineOf(st *journal.State) journalLine {
@@ -35,26 +39,31 @@ func lineOf(st *journal.State) journalLine {
 }
 
 func (c *cli) journalCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "journal", Short: "Look at the journals of runs, and bring open ones to their end"}
 	var all bool
 	list := &cobra.Command{
 		Use: "list --filer F", Short: "List runs that somebody still has to finish", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.journalList(cmd.Context(), all) },
 	}
 	list.Flags().BoolVar(&all, "all", false, "also runs that are closed")
-	var hours int64
+	var hours string
+	var unsafe bool
 	resolve := &cobra.Command{
 		Use: "resolve [RUN] --filer F", Short: "Bring runs whose lease has run out to their end", Args: cobra.MaximumNArgs(1),
 		Long: `Resolve fences the owner of a run that was left open, finds out whether its commit
 happened, and moves what it staged and nothing references to the trash once that
 is old enough. Without RUN it takes all runs whose lease has run out.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.journalResolve(cmd.Context(), args, time.Duration(hours)*time.Hour)
+			// The bounds are those of the setting of the same name.
+			s, err := config.Resolve(config.Layers{Flags: map[string]string{"orphan_older_than_hours": hours}, UnsafeAge: unsafe}, "")
+			if err != nil {
+				return usage(fault.WithHint("--unsafe-age allows less than 24 hours", err))
+			}
+			return c.journalResolve(cmd.Context(), args, s)
 		},
 	}
-	resolve.Flags().Int64Var(&hours, "orphan-older-than-hours", 72, "how old staged files must be before they go")
-	cmd.AddCommand(list, resolve)
-	return cmd
+	resolve.Flags().StringVar(&hours, "orphan-older-than-hours", "72", "how old staged files must be before they go")
+	resolve.Flags().BoolVar(&unsafe, "unsafe-age", false, "allow --orphan-older-than-hours below 24")
+	return group(&cobra.Command{Use: "journal", Short: "Look at the journals of runs, and bring open ones to their end"}, list, resolve)
 }
 
 func (c *cli) journalList(ctx context.Context, all bool) error {
@@ -66,7 +75,7 @@ func (c *cli) journalList(ctx context.Context, all bool) error {
 	lines := []journalLine{}
 	for st, err := range cl.runner.Journals().List(ctx) {
 		switch {
-		case err != nil && ctx.Err() != nil:
+		case err != nil && !damaged(err):
 			return err
 		case err != nil:
 			lines = append(lines, journalLine{Problem: err.Error()})
@@ -90,47 +99,63 @@ func (c *cli) journalList(ctx context.Context, all bool) error {
 	})
 }
 
-func (c *cli) journalResolve(ctx context.Context, args []string, age time.Duration) error {
+// damaged: the journal itself is at fault, and not the way to it.
+func damaged(err error) bool { return fault.Is(err, fault.Corrupt) || fault.Is(err, fault.Unsupported) }
+
+func (c *cli) journalResolve(ctx context.Context, args []string, s *config.Settings) error {
 	cl, done, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	tr, err := trash.New(cl.fl, c.clock, trash.Options{Grace: 240 * time.Hour})
+	tr, err := trash.New(cl.fl, c.clock, trash.Options{Grace: s.TrashRetention})
 	if err != nil {
 		return err
 	}
 	store := cl.runner.Journals()
 	var states []*journal.State
+	var failures error
 	if len(args) == 1 {
 		st, err := store.Find(ctx, args[0])
 		if err != nil {
-			return err
+			return absent("a run that is closed is listed with --all", err)
 		}
 		states = append(states, st)
 	} else {
 		for st, err := range store.List(ctx) {
-			if err != nil {
+			switch {
+			case err != nil && !damaged(err):
 				return err
-			}
-			if st.Live() {
+			case err != nil:
+				failures = errors.Join(failures, err) // the others can be resolved all the same
+			case st.Live():
 				states = append(states, st)
 			}
 		}
 	}
 	cm := commit.New(cl.fl, c.clock, commit.Options{})
 	results := []journal.Resolution{}
-	var failures error
 	for _, st := range states {
-		res, err := store.Resolve(ctx, st, cm.Resolver(), tr, journal.ResolveOptions{OrphanAge: age})
+		res, err := store.Resolve(ctx, st, cm.Resolver(), tr, journal.ResolveOptions{OrphanAge: s.OrphanOlderThan})
 		results = append(results, res)
 		failures = errors.Join(failures, err)
+		if res.Unknown {
+			failures = errors.Join(failures, fault.WithHint("see seaice check; nothing was removed, resolve again once the table can be read",
+				fault.New(fault.Unknown, fmt.Sprintf("resolve run %s of table %s: %s", st.Run(), st.Table(), res.Why))))
+		}
+		if ctx.Err() != nil {
+			break
+		}
 	}
 	eerr := c.emit(struct {
 		Resolved []journal.Resolution `json:"resolved"`
 	}{results}, func(w io.Writer) {
 		for _, r := range results {
 			fmt.Fprintf(w, "%s: %s", r.Run, r.Phase)
+			if r.Phase == journal.Open && !r.Until.IsZero() {
+				fmt.Fprintf(w, ", its owner's lease lasts until %s: nothing can be done before\n", r.Until.Format(time.RFC3339))
+				continue
+			}
 			if r.Outcome != "" {
 				fmt.Fprintf(w, ", %s", r.Outcome)
 			}
@@ -143,7 +168,7 @@ func (c *cli) journalResolve(ctx context.Context, args []string, age time.Durati
 			fmt.Fprintf(w, "; %d files to the trash, %d waiting\n", r.Moved, r.Waiting)
 		}
 		if len(results) == 0 {
-			fmt.Fprintln(w, "no open runs")
+			fmt.Fprintln(w, "no run is left to finish")
 		}
 	})
 	if failures == nil {

@@ -11,6 +11,7 @@ import (
 // --json, else what text prints. text need not look at the errors of w, which
 // keeps the first one for emit.
 func (c *cli) emit(doc any, text func(w io.Writer)) error {
+	c.bar.clear()
 	w := &stickyWriter{to: c.out}
 	if c.json {
 		c.emitted = true

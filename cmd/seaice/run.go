@@ -1,16 +1,19 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seaice/seaice/config"
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/ops"
 	"github.com/seaice/seaice/worker"
@@ -48,7 +51,7 @@ func (c *cli) plan(ctx context.Context, name string, f tableFlags, file string) 
 	if err != nil {
 		return err
 	}
-	layers, err := f.layers()
+	layers, err := f.layers(kinds)
 	if err != nil {
 		return err
 	}
@@ -57,36 +60,83 @@ func (c *cli) plan(ctx context.Context, name string, f tableFlags, file string) 
 		return err
 	}
 	defer done()
-	t, err := cl.runner.Load(ctx, id, layers)
+	t, err := cl.load(ctx, id, layers)
 	if err != nil {
 		return err
 	}
+	asked := kinds
 	if kinds == nil {
 		kinds = cl.runner.Available(t.Settings)
 	}
-	plans := make([]ops.Plan, 0, len(kinds))
+	doc := planDocument{Table: id.String(), Plans: make([]ops.Plan, 0, len(kinds)), Idle: idle(t.Settings, asked)}
+	var failures error
 	for _, k := range kinds {
+		c.bar.Note("planning " + string(k))
 		p, err := cl.runner.Plan(ctx, k, t)
 		if err != nil {
-			return err
+			// As in run, the others are not concerned.
+			doc.Problems = append(doc.Problems, err.Error())
+			failures = errors.Join(failures, err)
+			continue
 		}
-		plans = append(plans, p)
+		doc.Plans = append(doc.Plans, p)
+	}
+	failures = fault.In("table "+id.String(), failures)
+	if failures != nil && len(doc.Plans) == 0 {
+		return failures
 	}
 	if file != "" {
-		if err := store(file, plans[0]); err != nil {
+		if err := store(file, doc.Plans[0]); err != nil {
 			return err
 		}
 	}
-	return c.emit(planDocument{Table: id.String(), Plans: plans}, func(w io.Writer) {
-		for _, p := range plans {
+	if err := c.emit(doc, func(w io.Writer) {
+		for _, p := range doc.Plans {
 			printPlan(w, p)
 		}
-	})
+		printIdle(w, doc.Idle)
+	}); err != nil {
+		return err
+	}
+	return failures
 }
 
 type planDocument struct {
 	Table string     `json:"table"`
 	Plans []ops.Plan `json:"plans"`
+	// Idle are operations that run would not execute, whatever is planned.
+	Idle []idleOperation `json:"idle,omitempty"`
+	// Problems are why operations could not be planned.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// idleOperation is one that does not run, and why.
+type idleOperation struct {
+	Operation ops.Kind `json:"operation"`
+	Reason    string   `json:"reason"`
+}
+
+// idle are the operations among kinds, or all that the settings name, that do
+// not run.
+func idle(s *config.Settings, kinds []ops.Kind) []idleOperation {
+	var out []idleOperation
+	for _, x := range s.Skipped {
+		if kinds == nil || slices.Contains(kinds, x.Operation) {
+			out = append(out, idleOperation{x.Operation, fmt.Sprintf("%s (%s)", x.Reason, x.Origin)})
+		}
+	}
+	for _, k := range s.Operations {
+		if kinds == nil && !registry().Has(k) {
+			out = append(out, idleOperation{k, "it is not available in this version"})
+		}
+	}
+	return out
+}
+
+func printIdle(w io.Writer, all []idleOperation) {
+	for _, x := range all {
+		fmt.Fprintf(w, "%s does not run: %s\n", x.Operation, x.Reason)
+	}
 }
 
 func store(file string, p ops.Plan) error {
@@ -117,7 +167,7 @@ func printPlan(w io.Writer, p ops.Plan) {
 		fmt.Fprintf(w, "  %-14s %12s %s %s\n", r[0], r[1], r[2], r[3])
 	}
 	if !p.Empty() {
-		fmt.Fprintf(w, "  reads %s, writes %s, removes %d files of %s\n", size(e.BytesRead), size(e.BytesWritten), e.RemovedFiles, size(e.RemovedBytes))
+		fmt.Fprintf(w, "  reads %s, writes %s, removes %s of %s\n", size(e.BytesRead), size(e.BytesWritten), counted(e.RemovedFiles, "file"), size(e.RemovedBytes))
 	}
 	for _, r := range h.Reasons {
 		fmt.Fprintf(w, "  left alone: %s (%d): %s", r.Subject, r.Count, r.Text)
@@ -161,34 +211,49 @@ func (c *cli) execute(ctx context.Context, name string, f tableFlags, file strin
 	if err != nil {
 		return err
 	}
-	layers, err := f.layers()
+	layers, err := f.layers(kinds)
 	if err != nil {
 		return err
 	}
-	q := worker.Request{Table: id, Layers: layers, Only: kinds, Progress: progress{c}}
+	q := worker.Request{Table: id, Layers: layers, Only: kinds, Progress: &c.bar}
 	if file != "" {
+		if f.where != "" || f.branch != "" {
+			return usage(fault.New(fault.Unsupported, "--plan executes what was planned: --where and --branch belong to plan"))
+		}
 		if q.Plan, err = read(file, kinds, id.String()); err != nil {
 			return err
 		}
 	}
-	q.Planned = func(p ops.Plan) error { return c.confirm(p, yes) }
+	if dry, _ := strconv.ParseBool(layers.Flags["dry_run"]); dry {
+		yes = true // a text that is no bool is refused with the other settings
+	}
+	if err := c.somebody(yes, "plan"); err != nil {
+		return err
+	}
+	q.Planned = func(p ops.Plan) error { return c.confirm(ctx, p, yes) }
 	cl, done, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
 	results, err := cl.runner.Run(ctx, q)
-	if len(results) == 0 {
-		return err
+	if len(results) == 0 && err != nil {
+		return ofFlags(err)
+	}
+	if results == nil {
+		results = []ops.Result{}
 	}
 	if eerr := c.emit(runDocument{Table: id.String(), Results: results}, func(w io.Writer) {
 		for _, r := range results {
 			printResult(w, r)
 		}
+		if len(results) == 0 {
+			fmt.Fprintf(w, "nothing runs on %s\n", id)
+		}
 	}); err == nil {
 		err = eerr
 	}
-	return err
+	return fault.In("table "+id.String(), err)
 }
 
 type runDocument struct {
@@ -205,13 +270,13 @@ func read(file string, kinds []ops.Kind, table string) (ops.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(file)
+	b, err := readFile(file)
 	if err != nil {
-		return nil, usage(err)
+		return nil, err
 	}
 	p, err := op.Decode(b)
 	if err != nil {
-		return nil, fault.In(file, err)
+		return nil, usage(fault.WithHint("make the plan anew: seaice plan --out", fault.In(file, err)))
 	}
 	if got := p.Head().Base.Table.String(); got != table {
 		return nil, usage(fault.New(fault.Unsupported, fmt.Sprintf("%s is a plan for table %s, not %s", file, got, table)))
@@ -219,52 +284,54 @@ func read(file string, kinds []ops.Kind, table string) (ops.Plan, error) {
 	return p, nil
 }
 
+// mostPlan bounds a file that is read whole.
+const mostPlan = 1 << 30
+
+func readFile(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, usage(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, mostPlan+1))
+	switch {
+	case err != nil:
+		return nil, usage(err)
+	case len(b) > mostPlan:
+		return nil, usage(fault.New(fault.TooLarge, fmt.Sprintf("%s is larger than %s", file, size(mostPlan))))
+	}
+	return b, nil
+}
+
 // confirm shows a plan that does something and asks, unless told not to.
-func (c *cli) confirm(p ops.Plan, yes bool) error {
+func (c *cli) confirm(ctx context.Context, p ops.Plan, yes bool) error {
 	if p.Empty() || yes {
 		return nil
 	}
-	if c.json || !terminal(c.in) {
-		return usage(fault.WithHint("add --yes to execute, or use plan to look",
-			fault.New(fault.Unsupported, "there is nobody to ask: standard input is no terminal")))
-	}
+	c.bar.clear()
 	printPlan(c.errOut, p)
-	return c.ask("Execute?")
-}
-
-// ask returns nil only for a clear yes.
-func (c *cli) ask(question string) error {
-	fmt.Fprintf(c.errOut, "%s [y/N] ", question)
-	line, err := bufio.NewReader(c.in).ReadString('\n')
-	if err != nil && line == "" {
-		return local(err)
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return nil
-	}
-	return fault.New(fault.Canceled, "not executed")
-}
-
-func terminal(in io.Reader) bool {
-	f, ok := in.(*os.File)
-	if !ok {
-		return false
-	}
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
+	return c.ask(ctx, fmt.Sprintf("Execute %s?", p.Head().Operation))
 }
 
 func printResult(w io.Writer, r ops.Result) {
-	fmt.Fprintf(w, "%s\n  %s", r.Message, r.Status)
-	if r.Commit != nil && r.Commit.Attempts > 0 {
-		fmt.Fprintf(w, " after %d attempts, run %s", r.Commit.Attempts, r.Run)
+	fmt.Fprintln(w, r.Message)
+	if r.Status != ops.NothingToDo || r.Commit != nil {
+		fmt.Fprintf(w, "  %s", r.Status)
+		if r.Commit != nil && r.Commit.Attempts > 0 {
+			fmt.Fprintf(w, " after %s, run %s", counted(int64(r.Commit.Attempts), "attempt"), r.Run)
+		}
+		fmt.Fprintln(w)
 	}
-	fmt.Fprintln(w)
+	if r.Error != "" && !strings.HasSuffix(r.Message, r.Error) {
+		fmt.Fprintf(w, "  error: %s\n", r.Error)
+	}
 	if a := r.Actual; a != nil {
-		fmt.Fprintf(w, "  read %s, wrote %s, removed %d files of %s\n", size(a.BytesRead), size(a.BytesWritten), a.RemovedFiles, size(a.RemovedBytes))
+		fmt.Fprintf(w, "  read %s, wrote %s, removed %s of %s\n", size(a.BytesRead), size(a.BytesWritten), counted(a.RemovedFiles, "file"), size(a.RemovedBytes))
 	}
 	for _, x := range r.Reasons {
+		if x.Subject == string(r.Operation) {
+			continue // the message says it
+		}
 		fmt.Fprintf(w, "  left alone: %s (%d): %s\n", x.Subject, x.Count, x.Text)
 	}
 	for _, x := range r.Warnings {
@@ -286,17 +353,4 @@ func size(n int64) string {
 		return fmt.Sprintf("%.1f KB", float64(n)/(1<<10))
 	}
 	return fmt.Sprintf("%d bytes", n)
-}
-
-// progress shows notes on a terminal, one line that is replaced.
-type progress struct{ c *cli }
-
-func (p progress) Step(what string, done, total int64) {
-	p.Note(fmt.Sprintf("%d of %d %s", done, total, what))
-}
-
-func (p progress) Note(text string) {
-	if f, ok := p.c.errOut.(*os.File); ok && terminal(f) && !p.c.json {
-		fmt.Fprintf(f, "\r\x1b[K%s", text)
-	}
 }

@@ -14,10 +14,10 @@ func assignments(list []string) (map[string]string, error) {
 		name, value, ok := strings.Cut(a, "=")
 		name = strings.TrimSpace(name)
 		if !ok || name == "" {
-			return nil, fault.New(fault.Unsupported, fmt.Sprintf("--set %q is not of the form name=value", a))
+			return nil, fault.New(fault.Unsupported, fmt.Sprintf("setting %q is not of the form name=value", a))
 		}
 		if _, twice := out[name]; twice {
-			return nil, fault.New(fault.Unsupported, fmt.Sprintf("--set names %s twice", name))
+			return nil, fault.New(fault.Unsupported, fmt.Sprintf("%s is set twice", name))
 		}
 		out[name] = value
 	}

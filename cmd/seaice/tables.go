@@ -2,29 +2,36 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seaice/seaice/config"
+	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/manifests"
 )
 
 // tableRow is one record of the catalog.
 type tableRow struct {
-	Table     string `json:"table"`
-	State     string `json:"state"`
-	Version   int    `json:"format-version,omitempty"`
-	Snapshots int    `json:"snapshots,omitempty"`
-	Manifests int64  `json:"manifests,omitempty"`
-	Files     int64  `json:"data-files,omitempty"`
-	Deletes   int64  `json:"delete-files,omitempty"`
-	Rows      int64  `json:"rows,omitempty"`
+	Table   string `json:"table"`
+	State   string `json:"state"`
+	Version int    `json:"format-version,omitempty"`
+	// The counts of the current snapshot are left out when they are not known.
+	Snapshots *int64 `json:"snapshots,omitempty"`
+	Manifests *int64 `json:"manifests,omitempty"`
+	Files     *int64 `json:"data-files,omitempty"`
+	Deletes   *int64 `json:"delete-files,omitempty"`
+	Rows      *int64 `json:"rows,omitempty"`
 	// Work is what each operation would do, with --plan.
 	Work []string `json:"work,omitempty"`
+	// Idle are operations that the table's settings keep from running, with
+	// --plan.
+	Idle []idleOperation `json:"idle,omitempty"`
 	// Why says why the table is left alone.
 	Why string `json:"why,omitempty"`
 }
@@ -56,9 +63,16 @@ func (c *cli) tables(ctx context.Context, f iceberg.Filter, plan bool) error {
 	}
 	defer done()
 	rows := []tableRow{}
+	// What is wrong with one table is in its row. What keeps the listing from
+	// being whole also ends the command with an error, once all is shown.
+	var failures error
 	for found, err := range iceberg.Discover(ctx, cl.fl, f) {
 		if err != nil {
-			return err
+			if ctx.Err() != nil {
+				return err
+			}
+			failures = errors.Join(failures, err)
+			continue
 		}
 		row := tableRow{Table: found.ID.String(), State: found.State.String()}
 		if err := found.Maintainable(); err != nil {
@@ -68,12 +82,18 @@ func (c *cli) tables(ctx context.Context, f iceberg.Filter, plan bool) error {
 				return err
 			}
 			row.Why = err.Error()
+			if fault.Is(err, fault.Transient) || fault.Is(err, fault.Unknown) {
+				failures = errors.Join(failures, fault.Wrap(fault.Transient, "read table "+row.Table, err))
+			}
 		}
 		rows = append(rows, row)
 	}
-	return c.emit(struct {
+	if err := c.emit(struct {
 		Tables []tableRow `json:"tables"`
-	}{rows}, func(w io.Writer) { printTables(w, rows) })
+	}{rows}, func(w io.Writer) { printTables(w, rows) }); err != nil {
+		return err
+	}
+	return failures
 }
 
 func (cl *cluster) describe(ctx context.Context, id iceberg.TableID, plan bool, row *tableRow) error {
@@ -82,25 +102,10 @@ func (cl *cluster) describe(ctx context.Context, id iceberg.TableID, plan bool, 
 		return err
 	}
 	m := t.View.Metadata
-	row.Version, row.Snapshots = m.FormatVersion, len(m.Snapshots)
-	if s := m.Current(); s != nil {
-		for mf, err := range manifests.OfSnapshot(ctx, cl.fl, t.View.Locations, s) {
-			if err != nil {
-				return err
-			}
-			row.Manifests++
-			files, _ := mf.LiveFiles()
-			n, _ := mf.LiveRows()
-			if mf.Content == manifests.DeleteManifest {
-				row.Deletes += files
-				continue
-			}
-			row.Files += files
-			row.Rows += n
-		}
-	}
-	if !plan {
-		return nil
+	snapshots := int64(len(m.Snapshots))
+	row.Version, row.Snapshots = m.FormatVersion, &snapshots
+	if err := cl.count(ctx, t.View, row); err != nil || !plan {
+		return err
 	}
 	for _, k := range cl.runner.Available(t.Settings) {
 		p, err := cl.runner.Plan(ctx, k, t)
@@ -111,6 +116,42 @@ func (cl *cluster) describe(ctx context.Context, id iceberg.TableID, plan bool, 
 			row.Work = append(row.Work, fmt.Sprintf("%s: %s", k, p.Summary()))
 		}
 	}
+	for _, x := range t.Settings.Skipped {
+		row.Idle = append(row.Idle, idleOperation{x.Operation, fmt.Sprintf("%s (%s)", x.Reason, x.Origin)})
+	}
+	return nil
+}
+
+// count adds up what the manifest list says. Old manifests say less.
+func (cl *cluster) count(ctx context.Context, v *iceberg.View, row *tableRow) error {
+	var manifestCount, files, deletes, rows int64
+	filesKnown, deletesKnown, rowsKnown := true, true, true
+	if s := v.Metadata.Current(); s != nil {
+		for mf, err := range manifests.OfSnapshot(ctx, cl.fl, v.Locations, s) {
+			if err != nil {
+				return err
+			}
+			manifestCount++
+			n, ok := mf.LiveFiles()
+			if mf.Content == manifests.DeleteManifest {
+				deletes, deletesKnown = deletes+n, deletesKnown && ok
+				continue
+			}
+			files, filesKnown = files+n, filesKnown && ok
+			n, ok = mf.LiveRows()
+			rows, rowsKnown = rows+n, rowsKnown && ok
+		}
+	}
+	row.Manifests = &manifestCount
+	for _, x := range []struct {
+		to    **int64
+		n     *int64
+		known bool
+	}{{&row.Files, &files, filesKnown}, {&row.Deletes, &deletes, deletesKnown}, {&row.Rows, &rows, rowsKnown}} {
+		if x.known {
+			*x.to = x.n
+		}
+	}
 	return nil
 }
 
@@ -118,14 +159,24 @@ func printTables(w io.Writer, rows []tableRow) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "TABLE\tSTATE\tV\tSNAPSHOTS\tMANIFESTS\tFILES\tDELETES\tROWS\tNOTES")
 	for _, r := range rows {
-		notes := r.Why
-		for i, x := range r.Work {
-			if i > 0 {
-				notes += "; "
-			}
-			notes += x
+		var notes []string
+		if r.Why != "" {
+			notes = append(notes, r.Why)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", r.Table, r.State, r.Version, r.Snapshots, r.Manifests, r.Files, r.Deletes, r.Rows, notes)
+		notes = append(notes, r.Work...)
+		for _, x := range r.Idle {
+			notes = append(notes, fmt.Sprintf("%s does not run: %s", x.Operation, x.Reason))
+		}
+		version := int64(r.Version)
+		fmt.Fprintf(tw, "%s\t%s", r.Table, r.State)
+		for _, n := range []*int64{&version, r.Snapshots, r.Manifests, r.Files, r.Deletes, r.Rows} {
+			if n == nil || n == &version && version == 0 {
+				fmt.Fprint(tw, "\t-")
+				continue
+			}
+			fmt.Fprintf(tw, "\t%d", *n)
+		}
+		fmt.Fprintf(tw, "\t%s\n", strings.Join(notes, "; "))
 	}
 	_ = tw.Flush() // the writer below keeps its error
 }

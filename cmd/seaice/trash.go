@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seaice/seaice/config"
+	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/trash"
 )
@@ -40,7 +43,6 @@ func (f *trashFlags) selection() (trash.Selection, error) {
 }
 
 func (c *cli) trashCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "trash", Short: "List, bring back or purge files that were removed"}
 	var lf, rf, pf trashFlags
 	list := &cobra.Command{
 		Use: "list --filer F --bucket B", Short: "List what is in a bucket's trash", Args: cobra.NoArgs,
@@ -59,16 +61,21 @@ func (c *cli) trashCommand() *cobra.Command {
 	}
 	pf.add(purge)
 	purge.Flags().BoolVar(&pf.yes, "yes", false, "delete; without it only what is due is shown")
-	cmd.AddCommand(list, restore, purge)
-	return cmd
+	return group(&cobra.Command{Use: "trash", Short: "List, bring back or purge files that were removed"}, list, restore, purge)
 }
 
-func (c *cli) openTrash(ctx context.Context) (*cluster, *trash.Trash, func(), error) {
+// openTrash connects, and makes sure that there is such a bucket: a name that
+// is spelled wrong must not look like an empty trash.
+func (c *cli) openTrash(ctx context.Context, bucket string) (*cluster, *trash.Trash, func(), error) {
 	cl, done, err := c.connect(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	tr, err := trash.New(cl.fl, c.clock, trash.Options{Grace: 240 * time.Hour})
+	if _, err := cl.fl.Stat(ctx, filer.BucketPath(bucket)); err != nil {
+		done()
+		return nil, nil, nil, absent("seaice tables lists the tables and their buckets", fault.In("look at bucket "+bucket, err))
+	}
+	tr, err := trash.New(cl.fl, c.clock, trash.Options{Grace: config.Defaults().TrashRetention})
 	if err != nil {
 		done()
 		return nil, nil, nil, err
@@ -94,7 +101,7 @@ func (c *cli) trashList(ctx context.Context, f trashFlags) error {
 	if err != nil {
 		return err
 	}
-	_, tr, done, err := c.openTrash(ctx)
+	_, tr, done, err := c.openTrash(ctx, f.bucket)
 	if err != nil {
 		return err
 	}
@@ -103,13 +110,16 @@ func (c *cli) trashList(ctx context.Context, f trashFlags) error {
 	if err != nil {
 		return err
 	}
-	return c.emitItems(items)
+	return c.emitItems(items, "")
 }
 
-func (c *cli) emitItems(items []trash.Item) error {
+func (c *cli) emitItems(items []trash.Item, note string) error {
 	return c.emit(struct {
 		Items []trash.Item `json:"items"`
-	}{items}, func(w io.Writer) { printItems(w, items) })
+	}{items}, func(w io.Writer) {
+		printItems(w, items)
+		fmt.Fprint(w, note)
+	})
 }
 
 func printItems(w io.Writer, items []trash.Item) {
@@ -122,18 +132,21 @@ func printItems(w io.Writer, items []trash.Item) {
 		if it.Problem != "" {
 			note = "left to a person: " + it.Problem
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", it.Origin, size(it.Bytes), it.Run, it.PurgeAfter.Format(time.RFC3339), note)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", it.Origin, size(it.Bytes), it.Run, when(it.PurgeAfter), note)
 	}
 	_ = tw.Flush() // the writer below keeps its error
-	fmt.Fprintf(w, "%d files, %s\n", len(items), size(total))
+	fmt.Fprintf(w, "%s, %s\n", counted(int64(len(items)), "file"), size(total))
 }
 
 func (c *cli) trashRestore(ctx context.Context, f trashFlags) error {
+	if err := c.somebody(f.yes, "trash list"); err != nil {
+		return err
+	}
 	s, err := f.selection()
 	if err != nil {
 		return err
 	}
-	_, tr, done, err := c.openTrash(ctx)
+	_, tr, done, err := c.openTrash(ctx, f.bucket)
 	if err != nil {
 		return err
 	}
@@ -143,36 +156,53 @@ func (c *cli) trashRestore(ctx context.Context, f trashFlags) error {
 		return err
 	}
 	if !f.yes && len(items) > 0 {
+		c.bar.clear()
 		printItems(c.errOut, items)
-		if err := c.ask(fmt.Sprintf("Bring %d files back?", len(items))); err != nil {
+		if err := c.ask(ctx, fmt.Sprintf("Bring %s back?", counted(int64(len(items)), "file"))); err != nil {
 			return err
 		}
 	}
 	rep, err := tr.Restore(ctx, s)
-	if err != nil {
-		return err
+	if n := len(rep.Problems()) - rep.Count(trash.Failed); n > 0 {
+		err = errors.Join(err, fault.New(fault.Stale, fmt.Sprintf("%s of bucket %s could not be brought back; the output says why",
+			counted(int64(n), "file"), f.bucket)))
 	}
-	return c.emitReport(rep)
+	return c.emitReport(rep, err)
 }
 
-func (c *cli) emitReport(rep trash.Report) error {
+// when is a time for people; not every item has one.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// emitReport shows what became of the files, whatever ended it.
+func (c *cli) emitReport(rep trash.Report, ended error) error {
+	if rep.Results == nil {
+		if ended != nil {
+			return ended
+		}
+		rep.Results = []trash.Result{}
+	}
 	err := c.emit(rep, func(w io.Writer) {
 		for _, p := range rep.Problems() {
 			fmt.Fprintf(w, "%s: %s: %s\n", p.Path, p.Outcome, p.Detail)
 		}
-		for _, o := range []trash.Outcome{trash.Restored, trash.Present, trash.Purged, trash.Kept, trash.Conflict, trash.Failed} {
+		for _, o := range []trash.Outcome{trash.Restored, trash.Present, trash.Purged, trash.Gone, trash.Stale, trash.Refused, trash.Kept, trash.Conflict, trash.Failed} {
 			if n := rep.Count(o); n > 0 {
-				fmt.Fprintf(w, "%d files %s\n", n, o)
+				fmt.Fprintf(w, "%s %s\n", counted(int64(n), "file"), o)
 			}
 		}
 		if len(rep.Results) == 0 {
 			fmt.Fprintln(w, "nothing to do")
 		}
+		if rep.Waiting > 0 {
+			fmt.Fprintf(w, "%s not due yet\n", counted(int64(rep.Waiting), "file"))
+		}
 	})
-	if err == nil {
-		err = rep.Err()
-	}
-	return err
+	return errors.Join(ended, rep.Err(), err)
 }
 
 func (c *cli) trashPurge(ctx context.Context, f trashFlags) error {
@@ -180,7 +210,7 @@ func (c *cli) trashPurge(ctx context.Context, f trashFlags) error {
 	if err != nil {
 		return err
 	}
-	cl, tr, done, err := c.openTrash(ctx)
+	cl, tr, done, err := c.openTrash(ctx, f.bucket)
 	if err != nil {
 		return err
 	}
@@ -196,11 +226,8 @@ func (c *cli) trashPurge(ctx context.Context, f trashFlags) error {
 		if err != nil {
 			return err
 		}
-		return c.emitItems(due)
+		return c.emitItems(due, "nothing was deleted: add --yes to delete those of them that nothing references\n")
 	}
 	rep, err := tr.Purge(ctx, s, now, cl.refs)
-	if err != nil {
-		return err
-	}
-	return c.emitReport(rep)
+	return c.emitReport(rep, err)
 }

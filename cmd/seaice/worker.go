@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -67,17 +69,21 @@ func (c *cli) worker(ctx context.Context, f workerFlags) error {
 	for _, n := range scope.Pools {
 		slots += n
 	}
+	info, _ := debug.ReadBuildInfo()
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	events := worker.Listeners(worker.Logged(log), worker.Measured(reg))
 	engine := &engine{clock: c.clock, security: c.security, events: events, open: map[string]*opened{}}
 	defer engine.close()
 	client, err := plugin.New(plugin.Options{
-		Admin: f.admin, ID: f.id, Clock: c.clock, Version: versionsOf(buildVersion, buildRevision, nil).Version,
+		Admin: f.admin, ID: f.id, Clock: c.clock, Version: versionsOf(buildVersion, buildRevision, info).Version,
 		Handler:        &plugin.Maintenance{Engine: engine, Filers: c.filers, Log: log},
 		ExecutionSlots: int(slots), Security: c.security, Log: log,
 	})
-	if err != nil {
+	switch {
+	case fault.Is(err, fault.Unsupported):
+		return usage(err) // the address, or the security file
+	case err != nil:
 		return err
 	}
 	stop, err := serve(f.metrics, reg, client, log)
@@ -159,15 +165,19 @@ func serve(addr string, reg *prometheus.Registry, client *plugin.Client, log *sl
 	mux.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
 		s := client.Status()
 		if !s.Connected {
+			why := "no answer yet"
+			if s.Err != nil {
+				why = s.Err.Error()
+			}
 			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprintf(w, "not connected to the admin: %v\n", s.Err)
+			fmt.Fprintf(w, "not connected to the admin: %s\n", why)
 			return
 		}
 		fmt.Fprintln(w, "ok")
 	})
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout}
 	go func() {
-		if err := srv.Serve(l); err != nil && err != http.ErrServerClosed { //nolint:errorlint // Serve returns it bare
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("metrics server ended", "error", err)
 		}
 	}()
