@@ -20,6 +20,10 @@ func benches() []harness.Bench {
 		manifestReadFull(),
 		manifestReadProjected(),
 		peakMemoryManifestStream(),
+		expireShared("expire_shared_100", 100, true),
+		expireShared("expire_shared_1k", 1000, true),
+		expireShared("expire_shared_10k", 10_000, false),
+		rewriteManifestsBench(),
 	}
 }
 
