@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/filer"
@@ -17,9 +17,9 @@ import (
 )
 
 // startMaintenance keeps a worker that maintains tables through fl connected
-// to the lake's admin, and lets the admin schedule it on the one table, as long
-// as the test lasts.
-func startMaintenance(t *testing.T, fl filer.Filer, p *proofTable) (*plugin.Client, adminAPI) {
+// to the lake's admin as long as the test lasts. The admin gives it the one
+// table only, on its schedule if that is enabled.
+func startMaintenance(t *testing.T, fl filer.Filer, p *proofTable, enabled bool) (*plugin.Client, adminAPI) {
 	t.Helper()
 	client, err := plugin.New(plugin.Options{
 		Admin: strings.TrimPrefix(p.l.Admin, "http://"), Clock: clock.System(), Version: "test", Security: p.l.Security,
@@ -41,7 +41,7 @@ func startMaintenance(t *testing.T, fl filer.Filer, p *proofTable) (*plugin.Clie
 	})
 	runtime, ok := cfg["admin_runtime"].(map[string]any)
 	require.True(t, ok)
-	runtime["enabled"], runtime["detection_interval_minutes"] = true, 1
+	runtime["enabled"], runtime["detection_interval_minutes"] = enabled, 1
 	values, ok := cfg["admin_config_values"].(map[string]any)
 	if !ok {
 		values = map[string]any{}
@@ -125,12 +125,12 @@ func (d jobDetail) number(t *testing.T, operation, name string) string {
 func TestAdminShowsJobNumbers(t *testing.T) {
 	l := proofLake(t)
 	p := l.table(t, enough, expirable)
-	rows := p.rows(table.MainBranch)
+	rows := p.rows(icetable.MainBranch)
 	p.settled()
-	_, api := startMaintenance(t, l.fl, p)
+	_, api := startMaintenance(t, l.fl, p, true)
 	d := api.succeeded(p)
 
-	require.Equal(t, rows, p.rows(table.MainBranch))
+	require.Equal(t, rows, p.rows(icetable.MainBranch))
 	require.Len(t, p.manifests(), 1)
 	require.Len(t, p.load().Metadata().Snapshots(), 1)
 	require.Equal(t, "6", d.number(t, "rewrite_manifests", "manifests-before"))
@@ -150,12 +150,18 @@ func TestAdminShowsJobNumbers(t *testing.T) {
 func TestAdminRestartedMidJob(t *testing.T) {
 	l := proofLake(t)
 	p := l.table(t, enough, nil)
-	rows := p.rows(table.MainBranch)
+	rows := p.rows(icetable.MainBranch)
 	reached, proceed := make(chan struct{}), make(chan struct{})
 	client, api := startMaintenance(t, &atSwap{Filer: l.fl, before: sync.OnceFunc(func() {
 		close(reached)
 		<-proceed
-	})}, p)
+	})}, p, false)
+	// It answers when the job has ended, so this request dies with the admin.
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		api.call(http.MethodPost, jobTypePath+"/run", map[string]any{})
+	}()
 	select {
 	case <-reached:
 	case <-time.After(2 * time.Minute):
@@ -164,6 +170,7 @@ func TestAdminRestartedMidJob(t *testing.T) {
 	// The admin saves its list of jobs every few seconds.
 	api.eventually("the job is listed", func() bool { return len(api.jobsOf(p)) == 1 })
 	require.NoError(t, l.RestartAdmin(t.Context()))
+	<-asked
 	api.eventually("the worker is back", func() bool {
 		var workers []map[string]any
 		return client.Status().Connected && api.get("/workers", &workers) && len(workers) == 1
@@ -173,7 +180,7 @@ func TestAdminRestartedMidJob(t *testing.T) {
 	d := api.succeeded(p)
 	require.Contains(t, d.Job.Result, "rewrite_manifests: ")
 
-	require.Equal(t, rows, p.rows(table.MainBranch))
+	require.Equal(t, rows, p.rows(icetable.MainBranch))
 	require.Len(t, p.manifests(), 1)
 	require.Len(t, p.load().Metadata().Snapshots(), enough+1, "one commit")
 	var history struct {

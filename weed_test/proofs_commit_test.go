@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,7 +23,7 @@ func TestP9LostAnswer(t *testing.T) {
 	b.weed = &weedAtSwap{SeaweedFilerClient: b.weed, after: func() error { return status.Error(codes.Unavailable, "the connection broke") }}
 	require.Error(t, b.rewriteManifests(theirs))
 	require.False(t, theirs.exists(theirs.load().CurrentSnapshot().ManifestList), "the catalog points at files that the built-in worker removed")
-	_, err := theirs.read(table.MainBranch)
+	_, err := theirs.read(icetable.MainBranch)
 	require.Error(t, err, "the table is lost")
 	// What cannot be read might name any file, so nothing is removed beside it.
 	require.NoError(t, l.cat.DropTable(t.Context(), theirs.ident()))
@@ -31,7 +31,7 @@ func TestP9LostAnswer(t *testing.T) {
 	for _, k := range []ops.Kind{config.RewriteManifests, config.ExpireSnapshots} {
 		t.Run(string(k), func(t *testing.T) {
 			ours := l.table(t, enough, expirable)
-			rows := ours.rows(table.MainBranch)
+			rows := ours.rows(icetable.MainBranch)
 			ours.settled()
 			lost := 0
 			res := ours.run(&atSwap{Filer: l.fl, after: func() error {
@@ -43,7 +43,7 @@ func TestP9LostAnswer(t *testing.T) {
 			require.Equal(t, commit.Committed, res.Commit.Outcome)
 			require.Equal(t, 1, res.Commit.Attempts)
 			require.Empty(t, res.Warnings)
-			require.Equal(t, rows, ours.rows(table.MainBranch))
+			require.Equal(t, rows, ours.rows(icetable.MainBranch))
 			require.Equal(t, ours.load().MetadataLocation(), res.Commit.MetadataLocation)
 		})
 	}
@@ -56,19 +56,19 @@ func TestP13HeadMoves(t *testing.T) {
 		t.Run(string(k), func(t *testing.T) {
 			theirs := l.table(t, enough, expirable)
 			b := l.builtin(t)
-			b.weed = &weedAtSwap{SeaweedFilerClient: b.weed, before: sync.OnceFunc(func() { theirs.write(table.MainBranch) })}
+			b.weed = &weedAtSwap{SeaweedFilerClient: b.weed, before: sync.OnceFunc(func() { theirs.write(icetable.MainBranch) })}
 			work := map[ops.Kind]func(*proofTable) error{config.RewriteManifests: b.rewriteManifests, config.ExpireSnapshots: b.expire}[k]
 			require.ErrorContains(t, work(theirs), "stale")
 			require.Len(t, theirs.manifests(), enough+1, "nothing was committed")
 			require.Len(t, theirs.load().Metadata().Snapshots(), enough+1)
 
 			ours := l.table(t, enough, expirable)
-			first := ours.rows(table.MainBranch)
+			first := ours.rows(icetable.MainBranch)
 			ours.settled()
 			var both []string
 			res := ours.run(&atSwap{Filer: l.fl, before: sync.OnceFunc(func() {
-				ours.write(table.MainBranch)
-				both = ours.rows(table.MainBranch)
+				ours.write(icetable.MainBranch)
+				both = ours.rows(icetable.MainBranch)
 			})}, k)
 			require.Equal(t, ops.Finished, res.Status, res.Error)
 			require.Equal(t, commit.Committed, res.Commit.Outcome)
@@ -77,7 +77,7 @@ func TestP13HeadMoves(t *testing.T) {
 			require.Empty(t, res.Warnings)
 			require.Subset(t, both, first)
 			require.Greater(t, len(both), len(first))
-			require.Equal(t, both, ours.rows(table.MainBranch), "the writer's rows are there")
+			require.Equal(t, both, ours.rows(icetable.MainBranch), "the writer's rows are there")
 			if k == config.RewriteManifests {
 				require.Len(t, ours.manifests(), 2, "the merged manifest and the writer's")
 				return

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/commit"
@@ -23,10 +23,10 @@ func TestP6ReplacedFilesAreReclaimed(t *testing.T) {
 		p = l.table(t, enough, expirable)
 		replaced = slices.Sorted(maps.Keys(p.entries()))
 		require.Len(t, replaced, enough)
-		rows := p.rows(table.MainBranch)
+		rows := p.rows(icetable.MainBranch)
 		require.NoError(t, b.compact(p))
-		require.Equal(t, table.OpReplace, p.load().CurrentSnapshot().Summary.Operation)
-		require.Equal(t, rows, p.rows(table.MainBranch))
+		require.Equal(t, icetable.OpReplace, p.load().CurrentSnapshot().Summary.Operation)
+		require.Equal(t, rows, p.rows(icetable.MainBranch))
 		return p, replaced
 	}
 
@@ -38,7 +38,7 @@ func TestP6ReplacedFilesAreReclaimed(t *testing.T) {
 	}
 
 	ours, replaced := shape()
-	rows := ours.rows(table.MainBranch)
+	rows := ours.rows(icetable.MainBranch)
 	ours.settled()
 	res := ours.run(l.fl, config.ExpireSnapshots)
 	require.Equal(t, ops.Finished, res.Status, res.Error)
@@ -51,5 +51,5 @@ func TestP6ReplacedFilesAreReclaimed(t *testing.T) {
 	for _, f := range replaced {
 		require.False(t, ours.exists(f), "%s is read by no snapshot", f)
 	}
-	require.Equal(t, rows, ours.rows(table.MainBranch))
+	require.Equal(t, rows, ours.rows(icetable.MainBranch))
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/config"
@@ -74,18 +74,18 @@ func TestWorkerKilledMidRun(t *testing.T) {
 	for i, at := range sortedKeys(points) {
 		t.Run(fmt.Sprintf("before write %d of %d", at, calls), func(t *testing.T) {
 			p := tables[i]
-			rows := p.rows(table.MainBranch)
+			rows := p.rows(icetable.MainBranch)
 			out, err := p.child(at)
 			require.Error(t, err, out)
 			require.Contains(t, err.Error(), "killed", out)
-			require.Equal(t, rows, p.rows(table.MainBranch), "after the kill")
+			require.Equal(t, rows, p.rows(icetable.MainBranch), "after the kill")
 
 			later := &later{Filer: l.fl, by: 2 * time.Minute}
 			runner := runnerOn(later, later)
 			results, err := runner.Run(t.Context(), bothOperations(p.id()))
 			require.NoError(t, err)
 			require.Len(t, results, 2)
-			require.Equal(t, rows, p.rows(table.MainBranch), "after the run that found it")
+			require.Equal(t, rows, p.rows(icetable.MainBranch), "after the run that found it")
 			require.Len(t, p.manifests(), 1)
 			require.Len(t, p.load().Metadata().Snapshots(), 1)
 			for _, st := range p.openRuns(runner) {
@@ -97,7 +97,7 @@ func TestWorkerKilledMidRun(t *testing.T) {
 			_, err = runner.Run(t.Context(), bothOperations(p.id()))
 			require.NoError(t, err)
 			require.Empty(t, p.openRuns(runner))
-			require.Equal(t, rows, p.rows(table.MainBranch), "after the leftovers are gone")
+			require.Equal(t, rows, p.rows(icetable.MainBranch), "after the leftovers are gone")
 			// What an expiry freed and could not remove any more is remove_orphans'.
 			staged := p.staged(runner)
 			require.NotEmpty(t, staged)
@@ -187,7 +187,7 @@ func dieMidRun(t *testing.T) {
 	for _, r := range results {
 		require.Equal(t, ops.Finished, r.Status)
 	}
-	fmt.Println(callsLine, m.calls.Load(), strings.Trim(fmt.Sprint(m.swaps), "[]"))
+	fmt.Fprintln(os.Stdout, callsLine, m.calls.Load(), strings.Trim(fmt.Sprint(m.swaps), "[]"))
 }
 
 // mortal is a filer whose process is killed before one of its writes.

@@ -19,7 +19,7 @@ import (
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/catalog/rest"
 	_ "github.com/apache/iceberg-go/io/gocloud/s3" // s3:// paths
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/filer"
@@ -71,7 +71,7 @@ func openLake() (_ *lake, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return l, l.cat.CreateNamespace(ctx, table.Identifier{lakeNamespace}, nil)
+	return l, l.cat.CreateNamespace(ctx, icetable.Identifier{lakeNamespace}, nil)
 }
 
 // started is the lake if it was ever begun, so that its end needs no start.
@@ -149,7 +149,7 @@ func (l *lake) table(t *testing.T, commits int, props icego.Properties) *proofTa
 	require.NoError(t, err)
 	p.dropped()
 	for range commits {
-		p.write(table.MainBranch)
+		p.write(icetable.MainBranch)
 	}
 	return p
 }
@@ -164,7 +164,7 @@ func (p *proofTable) dropped() {
 	})
 }
 
-func (p *proofTable) ident() table.Identifier { return table.Identifier{lakeNamespace, p.name} }
+func (p *proofTable) ident() icetable.Identifier { return icetable.Identifier{lakeNamespace, p.name} }
 
 func (p *proofTable) id() iceberg.TableID {
 	return iceberg.TableID{Bucket: lakeBucket, Namespace: lakeNamespace, Name: p.name}
@@ -173,7 +173,7 @@ func (p *proofTable) id() iceberg.TableID {
 // path is the table as the built-in handler names it, within its bucket.
 func (p *proofTable) path() string { return lakeNamespace + "/" + p.name }
 
-func (p *proofTable) load() *table.Table {
+func (p *proofTable) load() *icetable.Table {
 	p.t.Helper()
 	t, err := p.l.cat.LoadTable(p.t.Context(), p.ident())
 	require.NoError(p.t, err)
@@ -184,7 +184,7 @@ func (p *proofTable) load() *table.Table {
 func (p *proofTable) write(branch string) {
 	p.t.Helper()
 	t := p.load()
-	as, err := table.SchemaToArrowSchema(t.Schema(), nil, true, false)
+	as, err := icetable.SchemaToArrowSchema(t.Schema(), nil, true, false)
 	require.NoError(p.t, err)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, as)
 	defer b.Release()
@@ -264,9 +264,8 @@ func (p *proofTable) entries() map[string]icego.ManifestEntry {
 	require.NoError(p.t, err)
 	out := map[string]icego.ManifestEntry{}
 	for _, m := range p.manifests() {
-		es, err := m.FetchEntries(fs, false)
-		require.NoError(p.t, err)
-		for _, e := range es {
+		for e, err := range m.Entries(fs, false) {
+			require.NoError(p.t, err)
 			require.NotContains(p.t, out, e.DataFile().FilePath(), "a file has one entry")
 			out[e.DataFile().FilePath()] = e
 		}
@@ -302,9 +301,8 @@ func (p *proofTable) unreferenced() (left []string) {
 		require.NoError(p.t, err)
 		for _, m := range list {
 			known[m.FilePath()] = true
-			es, err := m.FetchEntries(fs, true)
-			require.NoError(p.t, err)
-			for _, e := range es {
+			for e, err := range m.Entries(fs, true) {
+				require.NoError(p.t, err)
 				known[e.DataFile().FilePath()] = true
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	icego "github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/commit"
@@ -21,7 +21,7 @@ const enough = 6
 // every branch reads as before.
 func (p *proofTable) rewritten(fl filer.Filer, branches ...string) ops.Result {
 	p.t.Helper()
-	branches = append(branches, table.MainBranch)
+	branches = append(branches, icetable.MainBranch)
 	before := map[string][]string{}
 	for _, b := range branches {
 		before[b] = p.rows(b)
@@ -33,7 +33,7 @@ func (p *proofTable) rewritten(fl filer.Filer, branches ...string) ops.Result {
 	require.Equal(p.t, commit.Committed, res.Commit.Outcome)
 	require.Empty(p.t, res.Warnings)
 	require.Len(p.t, p.manifests(), 1)
-	require.Equal(p.t, table.OpReplace, p.load().CurrentSnapshot().Summary.Operation)
+	require.Equal(p.t, icetable.OpReplace, p.load().CurrentSnapshot().Summary.Operation)
 	for _, b := range branches {
 		require.Equal(p.t, before[b], p.rows(b))
 	}
@@ -48,8 +48,8 @@ func TestP3OtherBranch(t *testing.T) {
 	shape := func() *proofTable {
 		p := l.table(t, enough, nil)
 		head := p.load().CurrentSnapshot()
-		_, _, err := l.cat.CommitTable(t.Context(), p.ident(), nil, []table.Update{
-			table.NewSetSnapshotRefUpdate(branch, head.SnapshotID, table.BranchRef, 0, 0, 0),
+		_, _, err := l.cat.CommitTable(t.Context(), p.ident(), nil, []icetable.Update{
+			icetable.NewSetSnapshotRefUpdate(branch, head.SnapshotID, icetable.BranchRef, 0, 0, 0),
 		})
 		require.NoError(t, err)
 		p.write(branch)
@@ -120,7 +120,7 @@ func TestP11ExistingStatus(t *testing.T) {
 	l := proofLake(t)
 	theirs := l.table(t, enough, nil)
 	require.NoError(t, l.builtin(t).rewriteManifests(theirs))
-	require.Equal(t, table.OpReplace, theirs.load().CurrentSnapshot().Summary.Operation)
+	require.Equal(t, icetable.OpReplace, theirs.load().CurrentSnapshot().Summary.Operation)
 	for file, e := range theirs.entries() {
 		require.Equal(t, icego.EntryStatusADDED, e.Status(), "%s: the built-in worker writes it as added by a snapshot that adds nothing", file)
 	}
