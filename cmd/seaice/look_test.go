@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -140,6 +141,18 @@ func TestWorkerRefusesWrongFlagsAtOnce(t *testing.T) {
 		w.fails(exitUsage, c.says, append([]string{"worker"}, c.args...)...)
 	}
 	w.fails(exitError, []string{"256.0.0.1"}, "worker", "--admin", "127.0.0.1:1", "--metrics", "256.0.0.1:1")
+}
+
+func TestWorkerThatIsToldToStopEndsWell(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.ctx = ctx
+	w.before = func(c *cli) { c.errOut = onWrite{c.errOut, "worker starts", cancel} }
+	o := w.exec("worker", "--admin", "127.0.0.1:1", "--metrics", "127.0.0.1:0", "--id", "w1", "--log", "json")
+	require.Equal(t, exitDone, o.code, said(o))
+	require.Empty(t, o.out)
+	require.Contains(t, o.err, `"id":"w1"`)
+	require.NotContains(t, o.err, "seaice: ")
 }
 
 func TestWithoutAFilerIsUsage(t *testing.T) {

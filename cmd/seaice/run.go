@@ -134,9 +134,26 @@ func idle(s *config.Settings, kinds []ops.Kind) []idleOperation {
 }
 
 func printIdle(w io.Writer, all []idleOperation) {
-	for _, x := range all {
-		fmt.Fprintf(w, "%s does not run: %s\n", x.Operation, x.Reason)
+	for _, line := range idleLines(all) {
+		fmt.Fprintln(w, line)
 	}
+}
+
+// idleLines are a line for each reason.
+func idleLines(all []idleOperation) []string {
+	var reasons []string
+	names := map[string][]string{}
+	for _, x := range all {
+		if names[x.Reason] == nil {
+			reasons = append(reasons, x.Reason)
+		}
+		names[x.Reason] = append(names[x.Reason], string(x.Operation))
+	}
+	out := make([]string, len(reasons))
+	for i, r := range reasons {
+		out[i] = fmt.Sprintf("not run: %s: %s", strings.Join(names[r], ", "), r)
+	}
+	return out
 }
 
 func store(file string, p ops.Plan) error {

@@ -164,9 +164,7 @@ func printTables(w io.Writer, rows []tableRow) {
 			notes = append(notes, r.Why)
 		}
 		notes = append(notes, r.Work...)
-		for _, x := range r.Idle {
-			notes = append(notes, fmt.Sprintf("%s does not run: %s", x.Operation, x.Reason))
-		}
+		notes = append(notes, idleLines(r.Idle)...)
 		version := int64(r.Version)
 		fmt.Fprintf(tw, "%s\t%s", r.Table, r.State)
 		for _, n := range []*int64{&version, r.Snapshots, r.Manifests, r.Files, r.Deletes, r.Rows} {
