@@ -3,6 +3,7 @@ package expire
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -25,25 +26,31 @@ func keyOf(p filer.Path) key { return xxh3.HashString128(string(p)).Bytes() }
 // candidate is a path that an expiring snapshot has live.
 type candidate struct {
 	key key
-	// bytes is the size of the file, or secondary for the less likely meanings of
-	// a spelling.
-	bytes int64
-	// at is where the spill file has the spelling.
-	at int64
+	// at is where the spill file has the spelling, with the flags.
+	at uint64
 }
 
-const secondary = -1
+const (
+	// secondary marks a less likely meaning of a spelling.
+	secondary = 1 << 62
+	// spared marks what is no candidate any more.
+	spared = 1 << 63
+	// offset is the rest.
+	offset = secondary - 1
+)
 
-// candidates are the paths that may be freed, by hash: 33 bytes each in memory.
-// The spellings are in a file without a name, in the order in which they came.
+// candidates are the paths that may be freed, by hash: 24 bytes each in memory.
+// The spellings are in a file without a name, in the order in which they came,
+// each with the size of its file.
+//
+// The hashes lie in shards by their first byte, so that growing moves little at
+// a time; a shard that is full is sorted and freed of repetitions before it
+// grows, because rewritten manifests name the same files again and again.
 type candidates struct {
 	// dir is where the file goes; empty is the system's directory.
-	dir   string
-	files []candidate
-	// live tells by index in files which ones still are candidates; it is made
-	// by settle.
-	live []bool
-	left int
+	dir    string
+	shards [256][]candidate
+	left   int
 
 	spill  *os.File
 	out    *bufio.Writer
@@ -51,24 +58,26 @@ type candidates struct {
 	closed bool
 }
 
-// expect makes room for n candidates, within reason.
-func (c *candidates) expect(n int64) { c.files = make([]candidate, 0, max(1<<10, min(n, 1<<20))) }
+// headBytes precede a spelling in the spill file: the file's size and the
+// spelling's length.
+const headBytes = 12
 
 // note writes a spelling to the spill file and returns where.
-func (c *candidates) note(spelling string) (int64, error) {
+func (c *candidates) note(spelling string, bytes int64) (int64, error) {
 	if c.spill == nil {
 		if err := c.create(); err != nil {
 			return 0, err
 		}
 	}
 	at := c.size
-	var n [4]byte
-	binary.BigEndian.PutUint32(n[:], uint32(len(spelling)))
-	_, err := c.out.Write(n[:])
+	var head [headBytes]byte
+	binary.BigEndian.PutUint64(head[:], uint64(max(bytes, 0)))
+	binary.BigEndian.PutUint32(head[8:], uint32(len(spelling)))
+	_, err := c.out.Write(head[:])
 	if err == nil {
 		_, err = c.out.WriteString(spelling)
 	}
-	c.size += int64(len(n) + len(spelling))
+	c.size += int64(headBytes + len(spelling))
 	return at, fault.Wrap(fault.Transient, "write a spill file", err)
 }
 
@@ -99,62 +108,64 @@ func (c *candidates) close() {
 }
 
 // add makes a file a candidate under every path that its spelling may mean.
-func (c *candidates) add(at int64, paths []filer.Path, size int64) {
+func (c *candidates) add(at int64, paths []filer.Path) {
 	for i, p := range paths {
-		if len(c.files) == cap(c.files) {
-			c.compact()
-		}
-		x := candidate{key: keyOf(p), bytes: max(size, 0), at: at}
+		x := candidate{key: keyOf(p), at: uint64(at)}
 		if i > 0 {
-			x.bytes = secondary
+			x.at |= secondary
 		}
-		c.files = append(c.files, x)
+		shard := &c.shards[x.key[0]]
+		if len(*shard) == cap(*shard) {
+			*shard = unique(*shard)
+			if n := len(*shard); n >= cap(*shard)/4*3 {
+				*shard = append(make([]candidate, 0, n+max(4, n/2)), *shard...)
+			}
+		}
+		*shard = append(*shard, x)
 	}
 }
 
-// compact leaves one candidate of each path: rewritten manifests name the same
-// files again and again. It grows the slice only when that was no use.
-func (c *candidates) compact() {
-	c.unique()
-	if n := len(c.files); n > cap(c.files)/4*3 {
-		c.files = slices.Grow(c.files, max(1<<10, n/2))
-	}
-}
-
-func (c *candidates) unique() {
-	slices.SortFunc(c.files, func(a, b candidate) int {
+// unique sorts a shard and leaves one candidate of each path, the likeliest
+// meaning of the earliest spelling.
+func unique(shard []candidate) []candidate {
+	slices.SortFunc(shard, func(a, b candidate) int {
 		if n := bytes.Compare(a.key[:], b.key[:]); n != 0 {
 			return n
 		}
-		if (a.bytes == secondary) != (b.bytes == secondary) {
-			return compare(b.bytes, a.bytes)
-		}
-		return compare(a.at, b.at)
+		return cmp.Compare(a.at, b.at)
 	})
-	c.files = slices.CompactFunc(c.files, func(a, b candidate) bool { return a.key == b.key })
+	return slices.CompactFunc(shard, func(a, b candidate) bool { return a.key == b.key })
 }
 
 // settle ends the adding.
 func (c *candidates) settle() error {
-	c.unique()
-	c.live = slices.Repeat([]bool{true}, len(c.files))
-	c.left = len(c.files)
+	for i := range c.shards {
+		c.shards[i] = unique(c.shards[i])
+		c.left += len(c.shards[i])
+	}
 	if c.out == nil {
 		return nil
 	}
 	return fault.Wrap(fault.Transient, "write a spill file", c.out.Flush())
 }
 
-func (c *candidates) find(p filer.Path) (int, bool) {
+// find returns what there is about a path, or nil. Only what is settled can be
+// found.
+func (c *candidates) find(p filer.Path) *candidate {
 	k := keyOf(p)
-	return slices.BinarySearchFunc(c.files, k, func(x candidate, k key) int { return bytes.Compare(x.key[:], k[:]) })
+	shard := c.shards[k[0]]
+	i, ok := slices.BinarySearchFunc(shard, k, func(x candidate, k key) int { return bytes.Compare(x.key[:], k[:]) })
+	if !ok || shard[i].at&spared != 0 {
+		return nil
+	}
+	return &shard[i]
 }
 
 // spare takes paths out of the candidates.
 func (c *candidates) spare(paths []filer.Path) {
 	for _, p := range paths {
-		if i, ok := c.find(p); ok && c.live[i] {
-			c.live[i] = false
+		if x := c.find(p); x != nil {
+			x.at |= spared
 			c.left--
 		}
 	}
@@ -163,62 +174,101 @@ func (c *candidates) spare(paths []filer.Path) {
 // free reports whether all the paths still are candidates.
 func (c *candidates) free(paths []filer.Path) bool {
 	for _, p := range paths {
-		if i, ok := c.find(p); !ok || !c.live[i] {
+		if c.find(p) == nil {
 			return false
 		}
 	}
 	return len(paths) > 0
 }
 
-// totals are the files left, and their bytes.
-func (c *candidates) totals() (files, size int64) {
-	for i := range c.files {
-		if c.live[i] && c.files[i].bytes != secondary {
-			files++
-			size += c.files[i].bytes
+// places are where the spill file has the files that are left, in order.
+func (c *candidates) places() []int64 {
+	out := make([]int64, 0, c.left)
+	for _, shard := range c.shards {
+		for _, x := range shard {
+			if x.at&(spared|secondary) == 0 {
+				out = append(out, int64(x.at&offset))
+			}
 		}
 	}
-	return files, size
+	slices.Sort(out)
+	return out
+}
+
+// memory is about what is taken, in bytes, once places is called.
+func (c *candidates) memory() int64 {
+	n := 0
+	for _, shard := range c.shards {
+		n += cap(shard)
+	}
+	return int64(n)*24 + int64(c.left)*8
+}
+
+// totals are the files left, and their bytes.
+func (c *candidates) totals() (files, size int64, err error) {
+	in := &spilled{c: c}
+	for _, at := range c.places() {
+		bytes, _, err := in.read(at)
+		if err != nil {
+			return 0, 0, err
+		}
+		files++
+		size += bytes
+	}
+	return files, size, nil
+}
+
+// spilled reads records of the spill file in ascending order.
+type spilled struct {
+	c  *candidates
+	in *bufio.Reader
+	at int64
+}
+
+func (s *spilled) read(at int64) (size int64, spelling string, err error) {
+	if s.in == nil {
+		s.in = bufio.NewReaderSize(io.NewSectionReader(s.c.spill, at, s.c.size-at), 256<<10)
+		s.at = at
+	}
+	var head [headBytes]byte
+	_, err = s.in.Discard(int(at - s.at))
+	if err == nil {
+		_, err = io.ReadFull(s.in, head[:])
+	}
+	if err != nil {
+		return 0, "", fault.Wrap(fault.Transient, "read a spill file", err)
+	}
+	b := make([]byte, min(int64(binary.BigEndian.Uint32(head[8:])), s.c.size))
+	if _, err := io.ReadFull(s.in, b); err != nil {
+		return 0, "", fault.Wrap(fault.Transient, "read a spill file", err)
+	}
+	s.at = at + int64(headBytes+len(b))
+	return int64(binary.BigEndian.Uint64(head[:])), string(b), nil
 }
 
 // each calls fn with the spellings between two places of the spill file.
 func (c *candidates) each(from, to int64, fn func(spelling string) error) error {
-	in := bufio.NewReaderSize(io.NewSectionReader(c.spill, from, to-from), 64<<10)
-	for {
-		var n [4]byte
-		if _, err := io.ReadFull(in, n[:]); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fault.Wrap(fault.Transient, "read a spill file", err)
+	in := &spilled{c: c}
+	for at := from; at < to; at = in.at {
+		_, spelling, err := in.read(at)
+		if err == nil {
+			err = fn(spelling)
 		}
-		b := make([]byte, min(int64(binary.BigEndian.Uint32(n[:])), to-from))
-		if _, err := io.ReadFull(in, b); err != nil {
-			return fault.Wrap(fault.Transient, "read a spill file", err)
-		}
-		if err := fn(string(b)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // batches calls fn with the spellings that are left, up to n at a time, in the
-// order in which they came, which keeps directories together.
+// order in which they came, which keeps directories together. fn may spare more.
 func (c *candidates) batches(n int, fn func([]string) error) error {
-	order := make([]int64, 0, c.left)
-	for i := range c.files {
-		if c.live[i] {
-			order = append(order, c.files[i].at)
-		}
-	}
-	slices.Sort(order)
-	order = slices.Compact(order)
-	batch := make([]string, 0, min(n, len(order)))
-	for len(order) > 0 {
-		part := order[:min(n, len(order))]
-		order = order[len(part):]
-		batch = batch[:0]
+	in := &spilled{c: c}
+	for part := range slices.Chunk(c.places(), n) {
+		batch := make([]string, 0, len(part))
 		for _, at := range part {
-			s, err := c.spelling(at)
+			_, s, err := in.read(at)
 			if err != nil {
 				return err
 			}
@@ -229,16 +279,4 @@ func (c *candidates) batches(n int, fn func([]string) error) error {
 		}
 	}
 	return nil
-}
-
-func (c *candidates) spelling(at int64) (string, error) {
-	var n [4]byte
-	if _, err := c.spill.ReadAt(n[:], at); err != nil {
-		return "", fault.Wrap(fault.Transient, "read a spill file", err)
-	}
-	b := make([]byte, min(int64(binary.BigEndian.Uint32(n[:])), c.size))
-	if _, err := io.ReadFull(io.NewSectionReader(c.spill, at+int64(len(n)), int64(len(b))), b); err != nil {
-		return "", fault.Wrap(fault.Transient, "read a spill file", err)
-	}
-	return string(b), nil
 }

@@ -294,12 +294,6 @@ func (f *freed) unread(code, subject string, err error) {
 // collect reads the manifests that only expiring snapshots reach, and then
 // crosses out what retained manifests have live.
 func (f *freed) collect(ctx context.Context) error {
-	n := int64(0)
-	for i := range f.gone {
-		files, _ := f.gone[i].file.LiveFiles()
-		n += min(max(files, 0), 1<<20)
-	}
-	f.files.expect(n)
 	for i := range f.gone {
 		if err := f.free(ctx, &f.gone[i]); err != nil {
 			return err
@@ -321,9 +315,9 @@ func (f *freed) free(ctx context.Context, m *manifest) error {
 		}
 		// A deleted file is noted and no candidate: if the snapshot stays after
 		// all, its change may need the file.
-		at, err := f.files.note(e.Path)
+		at, err := f.files.note(e.Path, e.Bytes)
 		if err == nil && e.Live() && !slices.ContainsFunc(paths, f.loc.Foreign) {
-			f.files.add(at, paths, e.Bytes)
+			f.files.add(at, paths)
 		}
 		return err
 	})

@@ -128,7 +128,9 @@ func (p *Plan) predict(ctx context.Context, v *iceberg.View) error {
 		e.BytesRead = f.read
 		return nil
 	}
-	e.RemovedFiles, e.RemovedBytes = f.files.totals()
+	if e.RemovedFiles, e.RemovedBytes, err = f.files.totals(); err != nil {
+		return err
+	}
 	for _, x := range f.metadata(nil) {
 		if x.path != "" {
 			e.RemovedFiles++
@@ -152,7 +154,8 @@ func (p *Plan) predict(ctx context.Context, v *iceberg.View) error {
 		}
 	}
 	e.BytesRead = f.read
-	e.PeakMemoryBytes = int64(cap(f.files.files)+len(f.files.files)) * 40
+	// What a manifest takes while it is read comes on top.
+	e.PeakMemoryBytes = f.files.memory() + 16<<20
 	return nil
 }
 

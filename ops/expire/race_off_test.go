@@ -1,0 +1,5 @@
+//go:build !race
+
+package expire_test
+
+const raceDetector = false
