@@ -17,9 +17,9 @@ import (
 )
 
 // startMaintenance keeps a worker that maintains tables through fl connected
-// to the lake's admin as long as the test lasts. The admin gives it the one
-// table only, on its schedule if that is enabled.
-func startMaintenance(t *testing.T, fl filer.Filer, p *proofTable, enabled bool) (*plugin.Client, adminAPI) {
+// to the lake's admin, and lets the admin schedule it on the one table, as long
+// as the test lasts.
+func startMaintenance(t *testing.T, fl filer.Filer, p *proofTable) (*plugin.Client, adminAPI) {
 	t.Helper()
 	client, err := plugin.New(plugin.Options{
 		Admin: strings.TrimPrefix(p.l.Admin, "http://"), Clock: clock.System(), Version: "test", Security: p.l.Security,
@@ -41,7 +41,7 @@ func startMaintenance(t *testing.T, fl filer.Filer, p *proofTable, enabled bool)
 	})
 	runtime, ok := cfg["admin_runtime"].(map[string]any)
 	require.True(t, ok)
-	runtime["enabled"], runtime["detection_interval_minutes"] = enabled, 1
+	runtime["enabled"], runtime["detection_interval_minutes"] = true, 1
 	values, ok := cfg["admin_config_values"].(map[string]any)
 	if !ok {
 		values = map[string]any{}
@@ -127,7 +127,7 @@ func TestAdminShowsJobNumbers(t *testing.T) {
 	p := l.table(t, enough, expirable)
 	rows := p.rows(icetable.MainBranch)
 	p.settled()
-	_, api := startMaintenance(t, l.fl, p, true)
+	_, api := startMaintenance(t, l.fl, p)
 	d := api.succeeded(p)
 
 	require.Equal(t, rows, p.rows(icetable.MainBranch))
@@ -155,13 +155,7 @@ func TestAdminRestartedMidJob(t *testing.T) {
 	client, api := startMaintenance(t, &atSwap{Filer: l.fl, before: sync.OnceFunc(func() {
 		close(reached)
 		<-proceed
-	})}, p, false)
-	// It answers when the job has ended, so this request dies with the admin.
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		api.call(http.MethodPost, jobTypePath+"/run", map[string]any{})
-	}()
+	})}, p)
 	select {
 	case <-reached:
 	case <-time.After(2 * time.Minute):
@@ -170,7 +164,6 @@ func TestAdminRestartedMidJob(t *testing.T) {
 	// The admin saves its list of jobs every few seconds.
 	api.eventually("the job is listed", func() bool { return len(api.jobsOf(p)) == 1 })
 	require.NoError(t, l.RestartAdmin(t.Context()))
-	<-asked
 	api.eventually("the worker is back", func() bool {
 		var workers []map[string]any
 		return client.Status().Connected && api.get("/workers", &workers) && len(workers) == 1
