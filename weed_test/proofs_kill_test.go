@@ -16,6 +16,7 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seaice/seaice/check"
 	"github.com/seaice/seaice/config"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/iceberg"
@@ -79,6 +80,7 @@ func TestWorkerKilledMidRun(t *testing.T) {
 			require.Error(t, err, out)
 			require.Contains(t, err.Error(), "killed", out)
 			require.Equal(t, rows, p.rows(icetable.MainBranch), "after the kill")
+			p.sound()
 
 			later := &later{Filer: l.fl, by: 2 * time.Minute}
 			runner := runnerOn(later, later)
@@ -106,6 +108,16 @@ func TestWorkerKilledMidRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sound requires that check finds no error in the table.
+func (p *proofTable) sound() {
+	p.t.Helper()
+	v, err := iceberg.Load(p.t.Context(), p.l.fl, p.id())
+	require.NoError(p.t, err)
+	rep, err := check.Table(p.t.Context(), p.l.fl, v, check.Options{})
+	require.NoError(p.t, err)
+	require.True(p.t, rep.Clean(), "%+v", rep.Findings)
 }
 
 // openRuns are the journals of the table that are not closed.
