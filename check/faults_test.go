@@ -211,6 +211,14 @@ var faults = []fault{
 		s := m["partitions"].([]any)[0].(object)
 		s["lower_bound"], s["upper_bound"] = nil, nil
 	}), []string{"error list-summaries"}},
+	{"empty text summarised as null", 2, func(w *world) {
+		w.Respec("part")
+		w.Append(w.R(40, "", 1.0, "x"))
+		w.list(false, func(m object) {
+			s := m["partitions"].([]any)[0].(object)
+			s["lower_bound"], s["upper_bound"] = nil, nil
+		})
+	}, []string{"warning list-summaries"}},
 	{"row id range past the table's", 3, listed(false, func(m object) { m["first_row_id"] = int64(1 << 40) }), []string{"error entry-row-ids", "error list-row-ids"}},
 	{"row id ranges overlap", 3, listed(false, func(m object) { m["first_row_id"] = int64(0) }), []string{"error entry-row-ids", "error list-row-ids"}},
 
@@ -342,7 +350,7 @@ var faults = []fault{
 				return records
 			})
 		}
-	}, []string{"error vector-twice", "warning summary-changes", "warning summary-totals"}},
+	}, []string{"error vector-twice", "note summary-totals", "warning summary-changes", "warning summary-totals"}},
 
 	{"F132 dangling delete", 2, func(w *world) {
 		target := w.target()

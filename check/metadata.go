@@ -52,11 +52,17 @@ func (c *checker) lastIDs() {
 }
 
 // partitionFields looks for one field id that means two things, and for one
-// field with two ids (F070). v1 numbers fields by position and may do both.
+// field with two ids (F070). v1 numbers fields by position and may do both; a
+// void field shows that specs go back to v1, because only there removed fields
+// stay.
 func (c *checker) partitionFields() {
 	severity := Warning
-	if c.m.FormatVersion == 1 {
-		severity = Note
+	for i := range c.m.Specs {
+		for _, f := range c.m.Specs[i].Fields() {
+			if _, void := f.Transform.(icego.VoidTransform); void || c.m.FormatVersion == 1 {
+				severity = Note
+			}
+		}
 	}
 	byID, byMeaning := map[int]string{}, map[string]int{}
 	for i := range c.m.Specs {
