@@ -96,6 +96,7 @@ func TestFilerSuiteRealWeed(t *testing.T) {
 	c := startCluster(t, cluster.Options{Bucket: "lake", Buckets: []string{"other"}})
 	f := dial(t, c, filer.Config{})
 	filertest.Suite(t, func(*testing.T) filertest.Env { return env(c, f, "lake", "other") })
+	t.Run("AnswersAreWhatIsStored", func(t *testing.T) { testAnswersAreWhatIsStored(t, c) })
 }
 
 // TestFilerSuiteTLSJWTCipher: mTLS on every connection, signed access to the
@@ -109,10 +110,10 @@ func TestFilerSuiteTLSJWTCipher(t *testing.T) {
 	filertest.Suite(t, func(*testing.T) filertest.Env { return env(c, f, "lake", "other") })
 }
 
-// TestFilerAnswersAreWhatIsStored: an entry that a call returns can be asserted
-// as a whole by the next call.
-func TestFilerAnswersAreWhatIsStored(t *testing.T) {
-	c := startCluster(t, cluster.Options{Bucket: "lake"})
+// testAnswersAreWhatIsStored: an entry that a call returns can be asserted as a
+// whole by the next call.
+func testAnswersAreWhatIsStored(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	f := dial(t, c, filer.Config{ChunkBytes: 64 << 10})
 	dir := filer.BucketPath("lake").Join("answers")
 	stored := func(e *filer.Entry, err error) *filer.Entry {

@@ -289,6 +289,20 @@ func (c *Cluster) Stop() {
 	for _, name := range []string{"worker", "admin", "filer", "server", "volume", "master"} {
 		c.stop(name)
 	}
+	c.removeSockets()
+}
+
+// removeSockets removes what killed servers leave in /tmp: weed names the
+// sockets there by their ports.
+func (c *Cluster) removeSockets() {
+	for _, p := range []int{c.ports.master, c.ports.volume, c.ports.filer, c.ports.s3, c.ports.admin} {
+		for _, port := range []int{p, p + grpcAbove} {
+			left, _ := filepath.Glob(fmt.Sprintf("/tmp/seaweedfs-*-%d.sock", port))
+			for _, s := range left {
+				_ = os.Remove(s)
+			}
+		}
+	}
 }
 
 func (c *Cluster) stop(name string) {
