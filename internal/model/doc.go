@@ -9,6 +9,6 @@
 // three answers agree: Expect, from the row sets; Physical, from the files and
 // the delete rules of the specification; and ReadRows, from the reader.
 //
-// Only tests import this package. Nothing in it reads the machine's clock or a
+// Only tests and benchmarks import this package. Nothing in it reads the machine's clock or a
 // random source: one seed and one clock.Virtual give the same bytes each time.
 package model
