@@ -94,6 +94,7 @@ func (c *Committer) Commit(ctx context.Context, ch Change, st *Stage) (Result, e
 			res.Outcome = Committed
 			if won != nil {
 				res.TrimmedLog = won.trimmed
+				st.stands(won.used)
 			}
 			return res, nil
 		case seenUnknown:
@@ -128,6 +129,8 @@ type mark struct {
 	id     string
 	// trimmed fell out of the metadata log.
 	trimmed []string
+	// used are the staged files that the attempt refers to; nil means all.
+	used map[filer.Path]bool
 }
 
 // prepare does everything of an attempt before the swap. It returns nil without
@@ -194,6 +197,7 @@ func (c *Committer) write(ctx context.Context, head *iceberg.View, next Next, st
 		return nil, err
 	}
 	st.Use(name)
+	m.used = st.usage()
 	for _, e := range edited.TrimmedLog {
 		m.trimmed = append(m.trimmed, e.MetadataFile)
 	}

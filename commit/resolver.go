@@ -42,14 +42,7 @@ func (r resolver) Bump(ctx context.Context, st *journal.State) error {
 	if err := rec.Maintainable(); err != nil {
 		return err
 	}
-	attr, err := rec.Touched(iceberg.NewVersionToken())
-	if err != nil {
-		return err
-	}
-	_, err = r.c.fl.Update(ctx, filer.Update{
-		Base: e, Expect: filer.Expectation(e, iceberg.CatalogAttributes()...),
-		Set: map[string][]byte{iceberg.AttrMetadata: attr},
-	})
+	err = r.c.bump(ctx, e, rec)
 	if errors.Is(err, filer.ErrPrecondition) || filer.NotFound(err) {
 		return nil // it changed after the run was revoked, which does as well
 	}

@@ -44,7 +44,7 @@ func (c *Committer) settle(ctx context.Context, st *Stage, marks []mark, cause e
 		refusals = 1
 	}
 	for try := 1; ; try++ {
-		found, won, err := c.look(ctx, st, marks)
+		found, won, err := c.look(ctx, st, marks, refusals == 0)
 		switch {
 		case err != nil:
 			trouble = err
@@ -80,7 +80,8 @@ func (c *Committer) settle(ctx context.Context, st *Stage, marks []mark, cause e
 }
 
 // look reads the record once. An error says that nothing could be read now.
-func (c *Committer) look(ctx context.Context, st *Stage, marks []mark) (sight, *mark, error) {
+// underway says that a copy of the last swap may still arrive.
+func (c *Committer) look(ctx context.Context, st *Stage, marks []mark, underway bool) (sight, *mark, error) {
 	m := &marks[len(marks)-1]
 	e, err := c.fl.Stat(ctx, m.head.RecordPath)
 	if err != nil {
@@ -97,6 +98,13 @@ func (c *Committer) look(ctx context.Context, st *Stage, marks []mark) (sight, *
 		return seenOurs, won, nil
 	}
 	if inHistory(now, m.head.MetadataLocation) {
+		if underway && bytes.Equal(e.Extended[iceberg.AttrMetadata], m.expect[iceberg.AttrMetadata]) {
+			// Only another attribute differs, a tag for one. If that is taken back, a
+			// swap that comes late finds what it expects.
+			if err := c.bump(ctx, e, now.Record); err != nil {
+				return seenUnknown, nil, err
+			}
+		}
 		return seenLost, nil, nil
 	}
 	// The base is gone from the log. Only a file of ours that a snapshot reaches
@@ -106,9 +114,26 @@ func (c *Committer) look(ctx context.Context, st *Stage, marks []mark) (sight, *
 		return seenUnknown, nil, err
 	}
 	if reached {
-		return seenOurs, m, nil
+		// By which attempt is not known, so none of the files is superfluous.
+		won := *m
+		won.used = nil
+		return seenOurs, &won, nil
 	}
 	return seenUnknown, nil, nil
+}
+
+// bump gives the record e a new version token, so that no swap that expects its
+// present content can succeed.
+func (c *Committer) bump(ctx context.Context, e *filer.Entry, rec *iceberg.Record) error {
+	attr, err := rec.Touched(iceberg.NewVersionToken())
+	if err != nil {
+		return err
+	}
+	_, err = c.fl.Update(ctx, filer.Update{
+		Base: e, Expect: filer.Expectation(e, iceberg.CatalogAttributes()...),
+		Set: map[string][]byte{iceberg.AttrMetadata: attr},
+	})
+	return err
 }
 
 // meets reports whether the swap of m would be let through.

@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -207,6 +208,21 @@ func (s *Stage) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used = nil
+}
+
+// usage is what the last rebuild refers to.
+func (s *Stage) usage() map[filer.Path]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.used)
+}
+
+// stands takes back what was used when the attempt was made that is in the
+// table, which need not be the last one.
+func (s *Stage) stands(used map[filer.Path]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = used
 }
 
 // superfluous are the files that the committed attempt does not use.
