@@ -20,7 +20,9 @@ type executor struct{}
 
 // written is a group that is staged and proved.
 type written struct {
-	group   Group
+	group Group
+	// inputs are the manifests of the group as they were read.
+	inputs  []*manifests.ManifestFile
 	outputs []*manifests.ManifestFile
 	entries int64
 	bytes   int64
@@ -103,7 +105,7 @@ func (x *execution) requirements() []commit.Requirement {
 func dropReason(g Group, gone int) ops.Reason {
 	return ops.Reason{
 		Code: "replaced-meanwhile", Subject: groupKey{g.Spec, g.Content}.String(), Count: int64(len(g.Inputs)),
-		Text: fmt.Sprintf("%d of %d manifests of the group are not in the branch any more", gone, len(g.Inputs)),
+		Text: fmt.Sprintf("%d of %d manifests of the group are not in the branch any more, or got row ids", gone, len(g.Inputs)),
 	}
 }
 
@@ -143,7 +145,7 @@ func (x *execution) rewrite(g Group, inputs []*manifests.ManifestFile) (written,
 		return written{}, err
 	}
 	now := newProof()
-	w := written{group: g, outputs: outputs, entries: was.entries}
+	w := written{group: g, inputs: inputs, outputs: outputs, entries: was.entries}
 	for i, m := range outputs {
 		m = m.Clone()
 		m.Seq = manifests.Some(x.p.header.Base.Sequence)
@@ -225,17 +227,19 @@ func (x *execution) rebuild(ctx context.Context, head *iceberg.View, st *commit.
 	if err != nil {
 		return commit.Next{}, err
 	}
-	have := map[string]bool{}
+	have := map[string]*manifests.ManifestFile{}
 	for _, m := range list {
-		have[m.Path] = true
+		have[m.Path] = m
 	}
 	x.lost, x.created, x.replaced, x.copied = nil, 0, 0, 0
 	gone := map[string]bool{}
 	var fresh []*manifests.ManifestFile
 	for _, w := range x.done {
 		missing := 0
-		for _, in := range w.group.Inputs {
-			if !have[in.Path] {
+		for _, in := range w.inputs {
+			// A snapshot made meanwhile may have given the rows of an old manifest
+			// their ids (P5), which the rewritten entries do not have.
+			if m := have[in.Path]; m == nil || m.FirstRowID != in.FirstRowID {
 				missing++
 			}
 		}
