@@ -181,9 +181,11 @@ func (c *Client) read(s *session) error {
 // counts as sent only after Send took it.
 func (c *Client) write(s *session, drained <-chan struct{}) {
 	for {
+		// Asked before there is nothing to send: the last answer is there by then.
+		last := isClosed(drained)
 		m, sent := c.next(s)
 		if m == nil {
-			if isClosed(drained) {
+			if last {
 				c.halfClose(s)
 				return
 			}
