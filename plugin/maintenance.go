@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,24 +78,25 @@ func (m *Maintenance) Detect(ctx context.Context, req DetectRequest, out Finding
 	m.mu.Lock()
 	start := m.cursor
 	m.mu.Unlock()
+	if start != (iceberg.TableID{}) {
+		// The last detection was cut short, and this one may be: housekeeping would
+		// never have its turn behind it.
+		if err := m.housekeep(ctx, req.TimeLimit/2, fl, runner, out); err != nil {
+			return DetectSummary{HasMore: true}, err
+		}
+	}
 	more, err := s.walk(start)
 	if errors.Is(err, ErrEnough) {
 		more, err = true, nil
 	}
-	next := iceberg.TableID{}
-	if more || ctx.Err() != nil {
-		next = s.last
-	}
 	m.mu.Lock()
-	m.cursor = next
+	m.cursor = s.next(start, more || ctx.Err() != nil)
 	m.mu.Unlock()
 	if nerr := s.report(); err == nil {
 		err = nerr
 	}
-	if herr := m.housekeep(ctx, fl, runner); herr != nil && ctx.Err() == nil {
-		if nerr := out.Note(Activity{Stage: "housekeeping", Message: herr.Error()}); err == nil {
-			err = nerr
-		}
+	if herr := m.housekeep(ctx, 0, fl, runner, out); err == nil {
+		err = herr
 	}
 	return DetectSummary{HasMore: more}, err
 }
@@ -103,21 +105,31 @@ func (m *Maintenance) Detect(ctx context.Context, req DetectRequest, out Finding
 // a job type that is switched off removes nothing.
 const housekeepEvery = time.Hour
 
-func (m *Maintenance) housekeep(ctx context.Context, fl filer.Filer, r *worker.Runner) error {
+// housekeep takes no longer than limit, if that is not 0. What goes wrong is
+// shown; the error is that it could not be.
+func (m *Maintenance) housekeep(ctx context.Context, limit time.Duration, fl filer.Filer, r *worker.Runner, out Findings) error {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
 	now, err := fl.Clock(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		m.mu.Lock()
+		due := now.Sub(m.kept) >= housekeepEvery
+		if due {
+			m.kept = now
+		}
+		m.mu.Unlock()
+		if !due {
+			return nil
+		}
+		err = r.Housekeep(ctx)
 	}
-	m.mu.Lock()
-	due := now.Sub(m.kept) >= housekeepEvery
-	if due {
-		m.kept = now
-	}
-	m.mu.Unlock()
-	if !due {
+	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	return r.Housekeep(ctx)
+	return out.Note(Activity{Stage: "housekeeping", Message: err.Error()})
 }
 
 // scan is one detection.
@@ -131,7 +143,10 @@ type scan struct {
 	layers config.Layers
 	out    Findings
 
-	last     iceberg.TableID
+	last iceberg.TableID
+	// full is behind which table the first one was left because its group had all
+	// it may have.
+	full     iceberg.TableID
 	looked   int
 	proposed int
 	// skipped are tables by the reason they were left.
@@ -150,6 +165,19 @@ func (s *scan) walk(start iceberg.TableID) (more bool, err error) {
 	return false, s.from(iceberg.TableID{}, start)
 }
 
+// next is behind which table the next detection begins. Tables over the limit of
+// their group come first then, so that those whose jobs fail again and again do
+// not shut them out.
+func (s *scan) next(start iceberg.TableID, cut bool) iceberg.TableID {
+	switch {
+	case !cut:
+		return s.full
+	case s.last == iceberg.TableID{}:
+		return start
+	}
+	return s.last
+}
+
 func (s *scan) from(after, until iceberg.TableID) error {
 	f := iceberg.Filter{Buckets: s.scope.Buckets, Namespaces: s.scope.Namespaces, Tables: s.scope.Tables, After: after}
 	for found, err := range iceberg.Discover(s.ctx, s.fl, f) {
@@ -160,7 +188,7 @@ func (s *scan) from(after, until iceberg.TableID) error {
 			s.skip(found.ID, err)
 			continue
 		}
-		if until != (iceberg.TableID{}) && found.ID.String() > until.String() {
+		if until != (iceberg.TableID{}) && behind(found.ID, until) {
 			return nil
 		}
 		if found.State == iceberg.StateView || found.State == iceberg.StateForeign || found.State == iceberg.StateEmpty {
@@ -171,7 +199,14 @@ func (s *scan) from(after, until iceberg.TableID) error {
 			err = s.table(found.ID)
 		}
 		switch {
-		case errors.Is(err, ErrEnough), s.ctx.Err() != nil:
+		case errors.Is(err, ErrEnough):
+			return err
+		case s.ctx.Err() != nil:
+			if s.last == (iceberg.TableID{}) {
+				// It took all the time there was. The others come before it is tried
+				// again.
+				s.last = found.ID
+			}
 			return err
 		case err != nil:
 			s.skip(found.ID, err)
@@ -179,6 +214,11 @@ func (s *scan) from(after, until iceberg.TableID) error {
 		s.last = found.ID
 	}
 	return nil
+}
+
+// behind reports whether a comes after b in the order in which tables are found.
+func behind(a, b iceberg.TableID) bool {
+	return cmp.Or(strings.Compare(a.Bucket, b.Bucket), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name)) > 0
 }
 
 func (s *scan) skip(id iceberg.TableID, err error) {
@@ -190,6 +230,9 @@ func (s *scan) skip(id iceberg.TableID, err error) {
 func (s *scan) table(id iceberg.TableID) error {
 	group := s.scope.Group(id.Bucket, id.Namespace)
 	if n := s.scope.MaxTablesPerGroup; n > 0 && s.groups[group] >= n {
+		if s.full == (iceberg.TableID{}) {
+			s.full = s.last
+		}
 		return nil
 	}
 	t, err := s.runner.Load(s.ctx, id, s.layers)
