@@ -244,10 +244,12 @@ func (s *scan) table(id iceberg.TableID) error {
 	var plans []ops.Plan
 	for _, k := range s.runner.Available(t.Settings) {
 		p, err := s.runner.Plan(s.ctx, k, t)
-		if err != nil {
+		switch {
+		case err != nil && (s.ctx.Err() != nil || worker.Stops(err)):
 			return err
-		}
-		if !p.Empty() {
+		case err != nil:
+			s.skip(id, fault.In(string(k), err))
+		case !p.Empty():
 			plans = append(plans, p)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seaice/seaice/commit"
 	"github.com/seaice/seaice/config"
+	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/filer/filertest"
 	"github.com/seaice/seaice/iceberg"
@@ -56,6 +57,7 @@ func (e oneEngine) Open(context.Context, []string) (filer.Filer, *worker.Runner,
 type findings struct {
 	most  int
 	found []string
+	notes []string
 }
 
 func (f *findings) Propose(p Proposal) error {
@@ -65,7 +67,11 @@ func (f *findings) Propose(p Proposal) error {
 	f.found = append(f.found, p.Table.String())
 	return nil
 }
-func (*findings) Note(Activity) error    { return nil }
+func (f *findings) Note(a Activity) error {
+	f.notes = append(f.notes, a.Message)
+	return nil
+}
+
 func (*findings) Observe(...Observation) {}
 
 func rotating(t *testing.T, ids []iceberg.TableID, plan func(context.Context, iceberg.TableID) error) (*Maintenance, *filertest.Filer) {
@@ -189,4 +195,25 @@ func TestHousekeepingDoesNotWaitForAnIdleDetection(t *testing.T) {
 		cancel()
 	}
 	require.True(t, listed)
+}
+
+// broken cannot be planned.
+type broken struct{ always }
+
+func (broken) Kind() ops.Kind { return config.ExpireSnapshots }
+
+// An operation that cannot be planned does not keep the others of its table from
+// being done.
+func TestDetectionPlansTheOtherOperations(t *testing.T) {
+	ids := four("lake")[:1]
+	m, fl := rotating(t, ids, nobodyStops)
+	m.Engine = oneEngine{fl, worker.New(worker.Options{Filer: fl, Clock: fl.Virtual(), Registry: ops.NewRegistry(
+		always{nobodyStops},
+		broken{always{func(context.Context, iceberg.TableID) error { return fault.New(fault.Unsupported, "a pin is lost") }}},
+	)})}
+	f := &findings{most: 100}
+	_, err := m.Detect(t.Context(), DetectRequest{}, f)
+	require.NoError(t, err)
+	require.Equal(t, []string{ids[0].String()}, f.found)
+	require.Contains(t, f.notes[0], "a pin is lost")
 }

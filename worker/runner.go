@@ -202,15 +202,16 @@ func (r *Runner) Run(ctx context.Context, q Request) ([]ops.Result, error) {
 		res, err := r.one(ctx, k, t, q)
 		results = append(results, res)
 		failures = errors.Join(failures, err)
-		if stops(err) {
+		if Stops(err) {
 			break
 		}
 	}
 	return results, failures
 }
 
-// stops reports whether after err no further operation may run on the table.
-func stops(err error) bool {
+// Stops reports whether after err, of one operation, no further one may run on
+// the table.
+func Stops(err error) bool {
 	switch fault.Of(err) {
 	case fault.Unknown, fault.Corrupt, fault.Halt, fault.Canceled:
 		return true
