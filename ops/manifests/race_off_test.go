@@ -1,0 +1,5 @@
+//go:build !race
+
+package rewritemanifests_test
+
+const raced = false
