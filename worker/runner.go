@@ -325,6 +325,9 @@ func (r *Runner) execute(ctx context.Context, k ops.Kind, p ops.Plan, t *Target,
 		q.Progress.Note("committing " + string(k))
 		done, err = c.Commit(ctx, work.Change, st)
 	}
+	if lost := context.Cause(ctx); fault.Is(err, fault.Canceled) && fault.Is(lost, fault.Stale) {
+		err = fault.Wrap(fault.Stale, string(k)+" was given up", lost) // nobody cancelled it
+	}
 	res.Commit = &done
 	r.settle(ctx, k, t, st, tr, work, res)
 	c.Finish(ctx, st, &done, tr)
