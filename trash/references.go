@@ -67,14 +67,15 @@ func hashOf(p filer.Path) [16]byte { return xxh3.HashString128(string(p)).Bytes(
 func (r *References) Allowed(ctx context.Context, v *iceberg.View) (func(filer.Path) error, error) {
 	var sh iceberg.Sharing
 	found := map[iceberg.TableID]iceberg.Found{}
-	for f, err := range iceberg.Discover(ctx, r.fl, iceberg.Filter{}) {
-		if err != nil {
-			return nil, fault.In("list all tables", err)
-		}
+	_, err := r.everyTable(ctx, func(f iceberg.Found) error {
 		sh.Add(f)
 		if f.Record != nil && f.Record.FullMetadata == nil {
 			found[f.ID] = f
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, id := range sh.Incomplete() {
 		f, ok := found[id]
@@ -114,6 +115,36 @@ func (r *References) Allowed(ctx context.Context, v *iceberg.View) (func(filer.P
 	}, nil
 }
 
+// mostWalks bounds how often all tables are listed until nothing new appears.
+const mostWalks = 10
+
+// everyTable calls see once for every record of every bucket, and returns their
+// paths. A table that is renamed from behind the place a listing is at to before
+// it is not in that listing, so the tables are listed until there is none that
+// was not seen: at least twice.
+func (r *References) everyTable(ctx context.Context, see func(iceberg.Found) error) (map[filer.Path]bool, error) {
+	seen := map[filer.Path]bool{}
+	for range mostWalks {
+		fresh := false
+		for f, err := range iceberg.Discover(ctx, r.fl, iceberg.Filter{}) {
+			if err != nil {
+				return nil, fault.In("list all tables", err)
+			}
+			if seen[f.Path] {
+				continue
+			}
+			seen[f.Path], fresh = true, true
+			if err := see(f); err != nil {
+				return nil, err
+			}
+		}
+		if !fresh {
+			return seen, nil
+		}
+	}
+	return nil, fault.New(fault.Transient, "list all tables: new names appear all the time")
+}
+
 func blind(id iceberg.TableID, err error) error {
 	return fault.WithHint("repair or drop table "+id.String()+"; until then nothing is removed, because it may reference any file",
 		fault.In("read what table "+id.String()+" references", err))
@@ -145,22 +176,21 @@ func (r *References) Foreign(ctx context.Context, v *iceberg.View, paths []filer
 // and returns those that name anything outside of their own directories.
 func (r *References) refresh(ctx context.Context, except filer.Path) (map[filer.Path]iceberg.TableID, error) {
 	ids := map[filer.Path]iceberg.TableID{}
-	exists := map[filer.Path]bool{}
-	for f, err := range iceberg.Discover(ctx, r.fl, iceberg.Filter{}) {
-		if err != nil {
-			return nil, fault.In("list all tables", err)
-		}
-		exists[f.Path] = true
+	exists, err := r.everyTable(ctx, func(f iceberg.Found) error {
 		if f.Path == except || nothingNamed(f) {
-			continue
+			return nil
 		}
 		t, err := r.table(ctx, f)
 		if err != nil {
-			return nil, blind(f.ID, err)
+			return blind(f.ID, err)
 		}
 		if len(t.foreign) > 0 {
 			ids[f.Path] = f.ID
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	for record := range r.tables {
 		if !exists[record] {
