@@ -101,9 +101,12 @@ func TestCleanFollowsTheHead(t *testing.T) {
 	tagged := tb.Head("").ID
 	tb.Overwrite(tb.By("id", int64(0)))
 	tb.Respec("bucket[4](id)")
-	tb.Append(tb.R(int64(1), "a"))
+	appends(tb, 1, 2) // the last one has no manifest of the first spec
 	pass(fl, 30)
 	p := plan(t, runner(fl), cleaning)
+	alone := fl.Fork()
+	finished(t, alone, cleaning)
+	require.Equal(t, []int{1}, schemasAndSpecs(t, alone)[1])
 	for name, meanwhile := range map[string]func(tb *model.Table) error{
 		"tag": func(tb *model.Table) error { return tb.CreateTag(t.Context(), "late", tagged, model.Retention{}) },
 		"append": func(tb *model.Table) error {

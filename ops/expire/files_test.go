@@ -136,7 +136,8 @@ func TestF104SpellingsMeanOneFile(t *testing.T) {
 				// earlier ones name theirs in another spelling.
 				respell(t, fl, tb, after)
 				pass(fl, 30)
-				finished(t, fl, fewest)
+				res := finished(t, fl, fewest)
+				require.Equal(t, res.Predicted, *res.Actual, "O9")
 				there(t, fl, heads(tb)...)
 				require.NoError(t, tb.Refresh(t.Context()))
 				whole(t, fl, tb.Table)
@@ -226,6 +227,18 @@ func TestF113HintAndHiddenFilesAreNotTouched(t *testing.T) {
 		there(t, fl, protected...)
 		gone(t, fl, plain)
 		retained(t, fl, tb.Table)
+	})
+	t.Run("another bucket's", func(t *testing.T) {
+		fl := filertest.New(filertest.Options{})
+		tb := newTable(t, fl, model.Config{})
+		appends(tb, 0, 3)
+		theirs := fl.PutFile("/buckets/other/ns/t/data/x.parquet", []byte("x")).Path
+		hostile(t, fl, tb, theirs)
+		pass(fl, 30)
+		res := finished(t, fl, fewest)
+		require.Equal(t, res.Predicted, *res.Actual, "O9")
+		require.Empty(t, res.Warnings)
+		there(t, fl, theirs)
 	})
 	t.Run("whole bucket", func(t *testing.T) {
 		fl := filertest.New(filertest.Options{})

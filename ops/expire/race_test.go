@@ -1,6 +1,7 @@
 package expire_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/seaice/seaice/filer/filertest"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/internal/model"
+	"github.com/seaice/seaice/manifests"
 	"github.com/seaice/seaice/ops"
 )
 
@@ -179,4 +181,114 @@ func TestExpiryWithAPeerInEveryGap(t *testing.T) {
 			require.Positive(t, tally.Fired)
 		})
 	}
+}
+
+// meanwhile runs fn once, right before the n-th look at the record after the
+// swap. It reports whether it ran.
+func meanwhile(fl *filertest.Filer, record filer.Path, n int, fn func(peer *filertest.Filer)) *bool {
+	swapped, looks, ran := false, 0, false
+	fl.OnCall(func(c filertest.Call) *filertest.Fault {
+		switch {
+		case c.Path != record:
+		case c.Op == filertest.OpUpdate:
+			swapped = true
+		case c.Op == filertest.OpStat && swapped:
+			if looks++; looks == n {
+				ran = true
+				fn(fl.Reopen())
+			}
+		}
+		return nil
+	})
+	return &ran
+}
+
+// TestHeadIsReadBeforeEveryBatch: what happens to the table between the commit
+// and a batch of removals counts, however late.
+func TestHeadIsReadBeforeEveryBatch(t *testing.T) {
+	start := filertest.New(filertest.Options{})
+	tb := newTable(t, start, model.Config{})
+	old := tb.File(tb.R(int64(1), "a"))
+	tb.Overwrite(tb.By("id", int64(1)), tb.R(int64(2), "a"))
+	pass(start, 30)
+	list := pathOf(tb.Snapshots()[0].List)
+	for name, x := range map[string]struct {
+		change func(t *testing.T, fl *filertest.Filer, tb *model.Table)
+		data   func(n int) bool // whether the file is kept, if n looks came before
+	}{
+		"nothing":         {func(*testing.T, *filertest.Filer, *model.Table) {}, func(int) bool { return false }},
+		"file comes back": {func(t *testing.T, fl *filertest.Filer, tb *model.Table) { comesBack(t, fl, tb, old.At) }, func(n int) bool { return n <= 2 }},
+		"gc is disabled": {func(t *testing.T, _ *filertest.Filer, tb *model.Table) {
+			require.NoError(t, tb.SetProperties(t.Context(), map[string]string{"gc.enabled": "False"}))
+		}, func(n int) bool { return n <= 2 }},
+		"another table": {func(t *testing.T, _ *filertest.Filer, tb *model.Table) {
+			require.NoError(t, tb.Edit(t.Context(), func(doc map[string]any) { doc["table-uuid"] = "9d2a3e6b-0d2f-4a64-9a4e-7d7a1f0f3b11" }))
+		}, func(n int) bool { return n <= 2 }},
+		"retained list is lost": {func(t *testing.T, fl *filertest.Filer, tb *model.Table) {
+			row, err := tb.Row(int64(7), "x")
+			require.NoError(t, err)
+			s, err := tb.Append(t.Context(), []model.Row{row}, model.Options{})
+			require.NoError(t, err)
+			fl.RemoveAll(pathOf(tb.Snapshot(s).List))
+		}, func(n int) bool { return n <= 2 }},
+	} {
+		// The looks are: after the commit, before the data, before the metadata.
+		for n := 1; n <= 3; n++ {
+			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
+				fl := start.Fork()
+				ran := meanwhile(fl, tb.Record(), n, func(peer *filertest.Filer) {
+					there(t, fl, list)
+					x.change(t, peer, tb.Fork(peer))
+				})
+				res := finished(t, fl, fewest)
+				require.True(t, *ran)
+				require.Equal(t, x.data(n), fl.Exists(old.At))
+				require.Equal(t, name != "nothing" && name != "file comes back", fl.Exists(list), "%v", res.Warnings)
+			})
+		}
+	}
+}
+
+// comesBack commits a snapshot that has a file live that nothing references.
+func comesBack(t *testing.T, fl *filertest.Filer, tb *model.Table, file filer.Path) {
+	t.Helper()
+	if !fl.Exists(file) {
+		return
+	}
+	v, err := iceberg.Load(t.Context(), fl, id)
+	require.NoError(t, err)
+	m := manifestOf(t, fl, v.Metadata, tb.Root.Join("metadata", "back-m.avro"), 77, []string{"s3://" + file.Rel(filer.BucketsRoot)}, nil)
+	at := tb.Root.Join("metadata", "back.avro")
+	fl.PutFile(at, encodeList(t, v.Metadata.FormatVersion, []*manifests.ManifestFile{m}))
+	require.NoError(t, tb.Edit(t.Context(), func(doc map[string]any) {
+		seq := int64(v.Metadata.LastSequenceNumber) + 1
+		doc["snapshots"] = append(doc["snapshots"].([]any), map[string]any{
+			"snapshot-id": int64(77), "parent-snapshot-id": int64(v.Metadata.Current().ID), "sequence-number": seq, "schema-id": int64(0),
+			"timestamp-ms": fl.Virtual().Now().UnixMilli(), "manifest-list": "s3://" + at.Rel(filer.BucketsRoot), "summary": map[string]any{"operation": "append"},
+		})
+		doc["last-sequence-number"], doc["current-snapshot-id"] = seq, int64(77)
+		doc["refs"] = map[string]any{"main": map[string]any{"type": "branch", "snapshot-id": int64(77)}}
+	}))
+}
+
+// TestFilesOfWhatOthersExpiredAreTheirs: a snapshot of the plan is expired by a
+// peer that keeps its files.
+func TestFilesOfWhatOthersExpiredAreTheirs(t *testing.T) {
+	fl := filertest.New(filertest.Options{})
+	tb := newTable(t, fl, model.Config{})
+	theirs := tb.File(tb.R(int64(1), "a"))
+	s := tb.Head("").ID
+	tb.Overwrite(tb.By("id", int64(1)))
+	ours := tb.File(tb.R(int64(2), "a"))
+	tb.Overwrite(tb.By("id", int64(2)))
+	pass(fl, 30)
+	q := request(fewest)
+	q.Planned = func(ops.Plan) error { return tb.Fork(fl.Reopen()).DropSnapshots(t.Context(), s) }
+	res, err := first(runner(fl).Run(t.Context(), q))
+	require.NoError(t, err)
+	require.Equal(t, ops.Finished, res.Status, res.Message)
+	require.Equal(t, int64(1), reason(t, res.Reasons, "needed-meanwhile").Count)
+	there(t, fl, theirs.At)
+	gone(t, fl, ours.At)
+	require.Len(t, retained(t, fl, tb.Table), 1)
 }
