@@ -1,6 +1,7 @@
 package expire_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -117,18 +118,37 @@ func TestCleanFollowsTheHead(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			fl := fl.Fork()
-			tb := tb.Fork(fl)
-			q := request(cleaning)
-			q.Plan = reread(t, p)
-			q.Planned = func(ops.Plan) error { return meanwhile(tb) }
-			res, err := first(runner(fl).Run(t.Context(), q))
-			require.NoError(t, err)
-			require.Equal(t, ops.Finished, res.Status, res.Message)
-			require.Equal(t, []int{0, 1}, schemasAndSpecs(t, fl)[1])
-			retained(t, fl, tb)
-			require.Equal(t, name == "tag", fl.Exists(file.At))
-		})
+		for _, stored := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s stored=%v", name, stored), func(t *testing.T) {
+				fl := fl.Fork()
+				tb := tb.Fork(fl)
+				q := request(cleaning)
+				if stored {
+					q.Plan = reread(t, p)
+				}
+				q.Planned = func(ops.Plan) error { return meanwhile(tb) }
+				res, err := first(runner(fl).Run(t.Context(), q))
+				require.NoError(t, err)
+				require.Equal(t, ops.Finished, res.Status, res.Message)
+				require.Equal(t, []int{0, 1}, schemasAndSpecs(t, fl)[1])
+				retained(t, fl, tb)
+				require.Equal(t, name == "tag", fl.Exists(file.At))
+			})
+		}
 	}
+}
+
+// TestF084EmbeddedManifestsKeepAllSpecs: metadata does not say under which spec
+// the manifests were written that a v1 snapshot names itself.
+func TestF084EmbeddedManifestsKeepAllSpecs(t *testing.T) {
+	fl := filertest.New(filertest.Options{})
+	tb := newTable(t, fl, model.Config{Version: 1, EmbeddedManifests: true})
+	tb.Respec("bucket[4](id)")
+	tb.Append(tb.R(int64(0), "a"))
+	tb.Respec("bucket[8](id)")
+	tb.Append(tb.R(int64(1), "a"))
+	pass(fl, 30)
+	res := finished(t, fl, cleaning)
+	require.Equal(t, int64(1), res.Counters["snapshots-expired"])
+	require.Equal(t, []int{0, 1, 2}, schemasAndSpecs(t, fl)[1])
 }
