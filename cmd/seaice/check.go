@@ -51,7 +51,7 @@ func (c *cli) check(ctx context.Context, id iceberg.TableID, o check.Options) er
 	defer done()
 	rep, err := check.Named(ctx, cl.fl, id, o)
 	if err != nil {
-		return err
+		return absent("seaice tables lists the tables there are", err)
 	}
 	if err := c.emit(rep, func(w io.Writer) { printReport(w, rep) }); err != nil || rep.Clean() {
 		return err
