@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/seaice/seaice/commit"
 	"github.com/seaice/seaice/fault"
@@ -55,7 +56,7 @@ func (m *remover) remove(ctx context.Context, files []journal.File) (ops.Removed
 	if len(files) == 0 {
 		return out, nil
 	}
-	if !m.t.Settings.GCEnabled || m.head.Metadata.Properties["gc.enabled"] == "false" {
+	if !m.t.Settings.GCEnabled || strings.EqualFold(strings.TrimSpace(m.head.Metadata.Properties["gc.enabled"]), "false") {
 		return out, fault.New(fault.Unsupported, "remove files: the table property gc.enabled is false")
 	}
 	if m.r.o.Tenancy == nil {

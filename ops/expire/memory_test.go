@@ -47,15 +47,19 @@ func TestMillionCandidatesInLittleMemory(t *testing.T) {
 		expireMillion(t, dir)
 		return
 	}
-	switch {
-	case testing.Short():
+	if testing.Short() {
 		t.Skip("writes 2,700 manifests")
-	case raceDetector:
-		t.Skip("the race detector multiplies memory; TestF112FewBytesForEachFile holds the bytes of a file to their bound")
 	}
 	dir := t.TempDir()
 	writeMillion(t, dir)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMillionCandidatesInLittleMemory$", "-test.v")
+	bin := os.Args[0]
+	if raceDetector {
+		// The program's own memory is what is to be seen, not the detector's.
+		bin = filepath.Join(dir, "plain.test")
+		out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", bin, ".").CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, "-test.run=^TestMillionCandidatesInLittleMemory$", "-test.v")
 	cmd.Env = append(os.Environ(), memoryDir+"="+dir)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
