@@ -55,15 +55,11 @@ type Why string
 // The reasons, in the order in which they are looked for: the first that holds
 // is the file's.
 const (
-	WhySmall       Why = "small"
-	WhyLarge       Why = "large"
 	WhyDeleteFiles Why = "delete-files"
 	WhyDeleteRatio Why = "delete-ratio"
-	WhyOldSpec     Why = "old-spec"
-	WhyRecompress  Why = "recompress"
+	WhySmall       Why = "small"
+	WhyLarge       Why = "large"
 	WhyAll         Why = "rewrite-all"
-	// WhyTogether: the file was no candidate of its own and fills a unit up.
-	WhyTogether Why = "together"
 )
 
 // Unit are files of one partition that are rewritten together.
@@ -80,6 +76,10 @@ type Unit struct {
 	Inputs []Input `json:"inputs"`
 	// Deletes are those that apply to an input, in the order of Plan.Deletes.
 	Deletes []Applied `json:"deletes,omitempty"`
+	// TargetBytes is the size at which an output of the unit is ended. It is near
+	// Options.TargetBytes and chosen so that Expect.Files files of like size come
+	// out, without a small one at the end.
+	TargetBytes int64 `json:"target-bytes"`
 	// Expect is what should come out.
 	Expect Expectation `json:"expect"`
 }
@@ -260,8 +260,8 @@ func (p *Plan) check() error {
 }
 
 func (u *Unit) check(manifests, deletes int) error {
-	if len(u.Inputs) == 0 {
-		return fmt.Errorf("there are no inputs")
+	if len(u.Inputs) == 0 || u.TargetBytes <= 0 {
+		return fmt.Errorf("%d inputs and a target of %d bytes", len(u.Inputs), u.TargetBytes)
 	}
 	for k := range u.Inputs {
 		in := &u.Inputs[k]
@@ -300,6 +300,7 @@ func (p *Plan) seal() {
 	_ = e.Encode(p.options)
 	for i := range p.units {
 		_ = e.Encode(p.units[i].ID)
+		_ = e.Encode(p.units[i].TargetBytes)
 		_ = e.Encode(p.units[i].Expect)
 	}
 	p.header.Digest = hex.EncodeToString(h.Sum(nil)[:16])
