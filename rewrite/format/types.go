@@ -215,6 +215,9 @@ type Logical struct {
 	Algorithm *int32
 	// SpecVersion is that of variant, or nil.
 	SpecVersion *int8
+	// Raw is the stored LogicalType where the kind is not known; it is written as
+	// it is.
+	Raw []byte
 }
 
 // Schema is the schema tree of a file.
