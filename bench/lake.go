@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/seaice/seaice/config"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/internal/clock"
@@ -44,6 +45,12 @@ type lake struct {
 	conn    *grpc.ClientConn
 	builtin *builtin.Handler
 	tables  int
+	sets    int // data sets stored
+}
+
+// registry is every operation the program has.
+func registry() *ops.Registry {
+	return ops.NewRegistry(rewritemanifests.New(), expire.New())
 }
 
 func openLake(ctx context.Context) (_ *lake, err error) {
@@ -183,10 +190,15 @@ func (l *lake) onFreshTable(amount float64, o model.SyntheticOptions, work func(
 // run lets Seaice run an operation, as its program does, and requires that it
 // committed.
 func (l *lake) run(ctx context.Context, id iceberg.TableID, k ops.Kind) (ops.Result, error) {
+	return l.runWith(ctx, id, k, nil)
+}
+
+// runWith is run with settings over the table's.
+func (l *lake) runWith(ctx context.Context, id iceberg.TableID, k ops.Kind, set map[string]string) (ops.Result, error) {
 	w := worker.New(worker.Options{
-		Filer: l.fl, Clock: clock.System(), Registry: ops.NewRegistry(rewritemanifests.New(), expire.New()), Tenancy: trash.NewReferences(l.fl),
+		Filer: l.fl, Clock: clock.System(), Registry: registry(), Tenancy: trash.NewReferences(l.fl),
 	})
-	results, err := w.Run(ctx, worker.Request{Table: id, Only: []ops.Kind{k}})
+	results, err := w.Run(ctx, worker.Request{Table: id, Only: []ops.Kind{k}, Layers: config.Layers{Flags: set}})
 	if err != nil {
 		return ops.Result{}, err
 	}

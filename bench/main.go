@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ import (
 // benches are all comparisons in the order in which they run. A new one is a
 // file with a function that returns it, and a line here.
 func benches() []harness.Bench {
-	return []harness.Bench{
+	all := []harness.Bench{
 		manifestReadFull(),
 		manifestReadProjected(),
 		peakMemoryManifestStream(),
@@ -25,6 +26,10 @@ func benches() []harness.Bench {
 		expireShared("expire_shared_10k", 10_000, false),
 		rewriteManifestsBench(),
 	}
+	for _, c := range compactions(dataFiles, dataRows) {
+		all = append(all, c.bench())
+	}
+	return all
 }
 
 // children are the works that run in processes of their own.
@@ -52,7 +57,7 @@ func main() {
 		}
 		return
 	}
-	if err := harness.RunAll(ctx, os.Stdout, chosen); err != nil {
+	if err := errors.Join(harness.RunAll(ctx, os.Stdout, chosen), data.remove()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
