@@ -1,14 +1,21 @@
 package main
 
 import (
+	"context"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seaice/seaice/bench/harness"
 	"github.com/seaice/seaice/config"
 	"github.com/seaice/seaice/internal/cluster"
 )
+
+func TestMain(m *testing.M) {
+	children.Main(context.Background())
+	os.Exit(m.Run())
+}
 
 // Each side of every compaction does its whole work on small tables, or its own
 // checks fail.
@@ -26,26 +33,50 @@ func TestBothSidesCompact(t *testing.T) {
 	l, err := openLake(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(l.close)
+	both := func(t *testing.T, contest *harness.Contest, self bool) {
+		t.Helper()
+		for who, side := range map[string]harness.Side{"peer": contest.Peer, "ours": contest.Ours} {
+			if (who == "ours" || self) && !registry().Has(config.Compact) {
+				continue
+			}
+			figure, err := side(t.Context())
+			require.NoError(t, err, who)
+			require.Positive(t, figure, who)
+			t.Logf("%s %.1f", who, figure)
+		}
+	}
 	for _, c := range compactions(8, 1000) {
 		t.Run(c.name, func(t *testing.T) {
 			contest, err := c.in(t.Context(), l)
 			require.NoError(t, err)
-			if contest.Peer != nil {
-				if c.name == "verify_overhead" && !registry().Has(config.Compact) {
-					t.Skip("no compaction")
-				}
-				figure, err := contest.Peer(t.Context())
-				require.NoError(t, err)
-				require.Positive(t, figure)
-				t.Logf("peer %.1f", figure)
-			}
-			if !registry().Has(config.Compact) {
-				t.Skip("no compaction")
-			}
-			figure, err := contest.Ours(t.Context())
+			both(t, contest, c.name == "verify_overhead")
+		})
+	}
+	t.Run("cpu", func(t *testing.T) {
+		contest, err := l.costs(t.Context(), distinct(8, 1000), appended, func(*arena, harness.Usage) func(harness.Usage) float64 {
+			return func(u harness.Usage) float64 { return u.CPUSeconds }
+		})
+		require.NoError(t, err)
+		both(t, contest, false)
+	})
+	for _, r := range rivals {
+		t.Run("contended_"+r.name, func(t *testing.T) {
+			a, err := l.ring(t.Context(), distinct(8, 20_000), r.version)
 			require.NoError(t, err)
-			require.Positive(t, figure)
-			t.Logf("ours %.1f", figure)
+			id, err := l.cook(t.Context(), a.recipe)
+			require.NoError(t, err)
+			rows, err := a.rivalCommits(t.Context(), id, r.rival, 1)
+			require.NoError(t, err)
+			gone, left, err := a.census(t.Context(), id)
+			require.NoError(t, err)
+			require.Zero(t, gone)
+			require.Equal(t, a.recipe.rows+rows, left)
+			if registry().Has(config.Compact) {
+				kept, err := a.kept(t.Context(), r.rival)
+				require.NoError(t, err)
+				require.Positive(t, kept)
+				t.Logf("kept %.1f of %.1f MB", kept, float64(a.stored.bytes)/megabyte)
+			}
 		})
 	}
 }

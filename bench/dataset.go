@@ -63,6 +63,12 @@ type source struct {
 	zipf *rand.Zipf
 }
 
+func newSource(n int) *source {
+	s := &source{Rand: rand.New(rand.NewPCG(datasetSeed, uint64(n)))}
+	s.zipf = rand.NewZipf(s.Rand, 1.2, 10, midPaths-1)
+	return s
+}
+
 const (
 	lowRegions  = 40
 	midPaths    = 5000
@@ -232,8 +238,7 @@ func layout(schema *icego.Schema) *parquet.WriterProperties {
 }
 
 func (f *localFile) write(s shape, as *arrow.Schema, path string, n int) (err error) {
-	src := &source{Rand: rand.New(rand.NewPCG(datasetSeed, uint64(n)))}
-	src.zipf = rand.NewZipf(src.Rand, 1.2, 10, midPaths-1)
+	src := newSource(n)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, as)
 	defer b.Release()
 	for r := range s.rows {

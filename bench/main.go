@@ -29,6 +29,10 @@ func benches() []harness.Bench {
 	for _, c := range compactions(dataFiles, dataRows) {
 		all = append(all, c.bench())
 	}
+	all = append(all, costs()...)
+	for _, r := range rivals {
+		all = append(all, contended(r.name, distinct(dataFiles, dataRows), r.rival))
+	}
 	return all
 }
 
@@ -36,6 +40,11 @@ func benches() []harness.Bench {
 var children = harness.Children{
 	streamOurs: streamManifestOurs,
 	streamPeer: streamManifestPeer,
+
+	compactOurs:    childCompactsOurs,
+	compactBuiltin: childCompactsBuiltin,
+	idleOurs:       childIdles,
+	idleBuiltin:    childIdles,
 }
 
 func main() {

@@ -121,16 +121,25 @@ func (l *lake) positionDeletes(ctx context.Context, s *stored) (out []icego.Data
 		if err != nil {
 			return nil, err
 		}
-		d, err := icego.NewDataFileBuilder(*icego.UnpartitionedSpec, icego.EntryContentPosDeletes, location(at), icego.ParquetFile, nil, nil, nil, int64(len(positions)), size)
+		d, err := positionDelete(location(at), path, len(positions), size)
 		if err != nil {
 			return nil, err
 		}
-		// Readers find a file's deletes by the bounds of file_path.
-		const pathField = 2147483546
-		bound := map[int][]byte{pathField: []byte(path)}
-		out = append(out, d.ReferencedDataFile(path).LowerBoundValues(bound).UpperBoundValues(bound).Build())
+		out = append(out, d)
 	}
 	return out, nil
+}
+
+// positionDelete is the entry of a position delete file for one data file.
+func positionDelete(at, path string, rows int, size int64) (icego.DataFile, error) {
+	d, err := icego.NewDataFileBuilder(*icego.UnpartitionedSpec, icego.EntryContentPosDeletes, at, icego.ParquetFile, nil, nil, nil, int64(rows), size)
+	if err != nil {
+		return nil, err
+	}
+	// Readers find a file's deletes by the bounds of file_path.
+	const pathField = 2147483546
+	bound := map[int][]byte{pathField: []byte(path)}
+	return d.ReferencedDataFile(path).LowerBoundValues(bound).UpperBoundValues(bound).Build(), nil
 }
 
 // equalityDeletes is one file with the keys of one in a hundred of the rows.
