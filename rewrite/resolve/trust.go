@@ -1,0 +1,39 @@
+package resolve
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/seaice/seaice/rewrite/format"
+)
+
+// Trust says what of a column may be believed because of who wrote the file.
+type Trust struct {
+	// Statistics may be read: not those of binary columns by writers that
+	// compared bytes as signed (PARQUET-251), nor by unknown writers.
+	Statistics bool
+	// DeltaByteArray pages may be moved: not those of writers that lost the
+	// prefix at the begin of a page (PARQUET-246).
+	DeltaByteArray bool
+}
+
+// TrustedWriter says what may be believed of a leaf of a file, by the created_by
+// of its footer. Both faults are those of parquet-mr before 1.8.0; Cloudera's
+// 1.5.0 has the correction of the first from cdh5.5 on. A file that does not
+// name its writer may be one of them.
+func TrustedWriter(createdBy string, leaf *format.Node) Trust {
+	w := format.ParseWriter(createdBy)
+	binary := leaf.Type == format.ByteArray || leaf.Type == format.FixedLenByteArray
+	if !binary || w.App != "" && w.App != "parquet-mr" {
+		return Trust{Statistics: true, DeltaByteArray: true}
+	}
+	old := !w.Versioned || w.Before(1, 8, 0)
+	return Trust{Statistics: !old || corrected(createdBy), DeltaByteArray: !old}
+}
+
+func corrected(createdBy string) bool {
+	_, rest, ok := strings.Cut(createdBy, " version 1.5.0-cdh5.")
+	digits, _, _ := strings.Cut(rest, ".")
+	minor, err := strconv.Atoi(digits)
+	return ok && err == nil && minor >= 5
+}
