@@ -184,18 +184,6 @@ func (a *arena) census(ctx context.Context, id iceberg.TableID) (gone, rows int6
 	return gone, rows, nil
 }
 
-func liveFiles(ctx context.Context, t *icetable.Table) (map[string]icego.DataFile, error) {
-	tasks, err := t.Scan().PlanFiles(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]icego.DataFile{}
-	for _, task := range tasks {
-		out[task.File.FilePath()] = task.File
-	}
-	return out, nil
-}
-
 // appends adds a small file with each commit.
 func appends(ctx context.Context, a *arena, t *icetable.Table, n int) (int64, error) {
 	as, err := icetable.SchemaToArrowSchema(t.Schema(), nil, true, false)

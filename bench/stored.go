@@ -302,16 +302,30 @@ func (l *lake) merged(ctx context.Context, id iceberg.TableID, r *recipe) error 
 	if err != nil {
 		return err
 	}
-	tasks, err := t.Scan().PlanFiles(ctx)
+	live, err := liveFiles(ctx, t)
 	if err != nil {
 		return err
 	}
 	var rows int64
-	for _, task := range tasks {
-		rows += task.File.Count()
+	for _, f := range live {
+		rows += f.Count()
 	}
-	if rows != r.rows || len(tasks) > r.files/4 {
-		return fmt.Errorf("%d files with %d rows are left of %d with %d that should stay", len(tasks), rows, r.files, r.rows)
+	if rows != r.rows || len(live) > r.files/4 {
+		return fmt.Errorf("%d files with %d rows are left of %d with %d that should stay", len(live), rows, r.files, r.rows)
 	}
 	return nil
+}
+
+// liveFiles are the data files of the head by path. A plan may have several
+// tasks for a large one.
+func liveFiles(ctx context.Context, t *icetable.Table) (map[string]icego.DataFile, error) {
+	tasks, err := t.Scan().PlanFiles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]icego.DataFile{}
+	for _, task := range tasks {
+		out[task.File.FilePath()] = task.File
+	}
+	return out, nil
 }
