@@ -50,6 +50,9 @@ type Options struct {
 	// Beat paces the renewal of leases; the system's clock when nil. A virtual
 	// clock would not wait.
 	Beat clock.Clock
+	// Memory, if set, is told the memory in bytes that the work of this process
+	// may take, before each run.
+	Memory func(budget int64)
 }
 
 // Runner runs operations on tables. It is safe for concurrent use.
@@ -57,6 +60,8 @@ type Runner struct {
 	o     Options
 	store *journal.Store
 	locks locks
+	// throttle is between o.Filer and the cluster.
+	throttle *filer.Throttle
 }
 
 // New returns a Runner.
@@ -67,7 +72,9 @@ func New(o Options) *Runner {
 	if o.Beat == nil {
 		o.Beat = clock.System()
 	}
-	return &Runner{o: o, store: journal.New(o.Filer, o.Clock)}
+	th := filer.NewThrottle(o.Beat, 0)
+	o.Filer = th.Filer(o.Filer)
+	return &Runner{o: o, store: journal.New(o.Filer, o.Clock), throttle: th}
 }
 
 // Journals are the journals of the filer.
@@ -186,6 +193,10 @@ func (r *Runner) Run(ctx context.Context, q Request) ([]ops.Result, error) {
 		if err := r.recover(ctx, t); err != nil {
 			return nil, err
 		}
+	}
+	r.throttle.SetRate(t.Settings.ThroughputBytesPerSecond)
+	if r.o.Memory != nil {
+		r.o.Memory(t.Settings.MemoryBudgetBytes)
 	}
 	kinds := q.Only
 	if len(kinds) == 0 {

@@ -26,6 +26,9 @@ func registry() *ops.Registry {
 	return ops.NewRegistry(rewritemanifests.New(), expire.New())
 }
 
+// memory keeps the process within the budget of the run at hand.
+var memory = limitMemory()
+
 // cluster is an open filer with what works on it.
 type cluster struct {
 	fl     filer.Filer
@@ -36,7 +39,7 @@ type cluster struct {
 func newCluster(fl filer.Filer, c clock.Clock, e worker.Events) *cluster {
 	refs := trash.NewReferences(fl)
 	return &cluster{fl: fl, refs: refs, runner: worker.New(worker.Options{
-		Filer: fl, Clock: c, Registry: registry(), Tenancy: refs, Events: e,
+		Filer: fl, Clock: c, Registry: registry(), Tenancy: refs, Events: e, Memory: memory,
 	})}
 }
 
