@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	icego "github.com/apache/iceberg-go"
+
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/iceberg"
 )
@@ -177,6 +179,42 @@ func (r SameSchema) Check(head *iceberg.View) error {
 
 func (r SameSchema) String() string {
 	return fmt.Sprintf("current schema is %d and default spec %d", r.Schema, r.Spec)
+}
+
+// ReadableSchema requires that files written with a schema are still read as
+// they were meant: the schema is known, and every column of it that the current
+// schema has is of its type or of one its values can be promoted to. Columns are
+// found by id, so that others were added, dropped or renamed changes no file.
+type ReadableSchema struct{ Schema iceberg.SchemaID }
+
+// Check compares the columns of both schemas.
+func (r ReadableSchema) Check(head *iceberg.View) error {
+	m := head.Metadata
+	if m.CurrentSchemaID == r.Schema {
+		return nil
+	}
+	then, ok := m.Schema(r.Schema)
+	if !ok {
+		return fault.New(fault.Stale, fmt.Sprintf("schema %d, planned on, is gone", r.Schema))
+	}
+	now := m.CurrentSchema()
+	for _, id := range then.FieldIDs() {
+		was, _ := then.FindFieldByID(id)
+		is, ok := now.FindFieldByID(id)
+		if !ok {
+			continue
+		}
+		_, nested := was.Type.(icego.NestedType)
+		_, still := is.Type.(icego.NestedType)
+		if nested != still || !nested && !iceberg.CanPromote(was.Type, is.Type, m.FormatVersion) {
+			return fault.New(fault.Stale, fmt.Sprintf("column %q is %s now, planned on %s", is.Name, is.Type, was.Type))
+		}
+	}
+	return nil
+}
+
+func (r ReadableSchema) String() string {
+	return fmt.Sprintf("files of schema %d are read as they were written", r.Schema)
 }
 
 // Descends requires that the branch still exists and that its head descends

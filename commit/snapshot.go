@@ -34,7 +34,8 @@ type Snapshot struct {
 const MaxManifestListBytes = 128 << 20
 
 // Begin starts a snapshot on the branch of a head. Its id is random, positive
-// and unused (F121), its sequence number the table's last plus one whatever
+// and unused (F121); the attempts of one run share it, as only one of them can
+// be in the table. Its sequence number is the table's last plus one whatever
 // branch it is for (P3), its time the present, but neither before the last change
 // of the table nor before the parent (P17).
 func (s *Stage) Begin(head *iceberg.View, branch string) (*Snapshot, error) {
@@ -48,11 +49,15 @@ func (s *Stage) Begin(head *iceberg.View, branch string) (*Snapshot, error) {
 	if m.FormatVersion > 1 {
 		sn.Seq = m.LastSequenceNumber + 1
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sn.ID = s.snapshot
 	for range 100 {
-		sn.ID = iceberg.SnapshotID(s.draw() >> 1)
 		if _, taken := m.Snapshot(sn.ID); !taken && sn.ID > 0 {
+			s.snapshot = sn.ID
 			return sn, nil
 		}
+		sn.ID = iceberg.SnapshotID(s.draw() >> 1)
 	}
 	return nil, fault.New(fault.Halt, "draw a snapshot id: 100 numbers were taken, the source of random numbers is broken")
 }

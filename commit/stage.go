@@ -41,6 +41,12 @@ type Stage struct {
 	next  int
 	// used are the files that the last rebuild refers to; nil means all.
 	used map[filer.Path]bool
+	// snapshot is the id that the run's snapshot has in every attempt, so that
+	// manifests which do not depend on the head serve the next attempt too; 0
+	// before the first.
+	snapshot iceberg.SnapshotID
+	// inherited are units that earlier runs had finished.
+	inherited []journal.Unit
 }
 
 // spareNames is how many metadata names are journalled at once.
@@ -168,6 +174,21 @@ func (s *Stage) remember(e *filer.Entry) Staged {
 
 // Adopt remembers a file that an earlier run staged and this one took over.
 func (s *Stage) Adopt(e *filer.Entry) Staged { return s.remember(e) }
+
+// Inherit takes in units that an earlier run, which this one adopted, had
+// finished.
+func (s *Stage) Inherit(units ...journal.Unit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inherited = append(s.inherited, units...)
+}
+
+// Inherited are the units taken in by Inherit.
+func (s *Stage) Inherited() []journal.Unit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.inherited)
+}
 
 // Files are all staged files, in order of their paths.
 func (s *Stage) Files() []Staged {

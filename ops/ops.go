@@ -86,6 +86,9 @@ type Work struct {
 	// measures what happened and, through Done.Remove, removes what the commit
 	// freed. Its error is a warning: the commit stands.
 	After func(ctx context.Context, d Done) (Actual, error)
+	// Left, if set, says what was left out and why when the head left nothing to
+	// change and After is not called.
+	Left func() []Reason
 }
 
 // Done is a commit that happened.
@@ -117,6 +120,9 @@ type Actual struct {
 	Counters map[string]int64
 	Reasons  []Reason
 	Warnings []string
+	// Proof is what shows that the commit changed no row, if the operation has
+	// such a thing.
+	Proof json.RawMessage
 }
 
 // Progress is told how far an execution is. Implementations are safe for
@@ -146,6 +152,29 @@ type Operation interface {
 	// Decode reads the JSON of a plan. A plan of another operation or format
 	// version is fault.Unsupported.
 	Decode(b []byte) (Plan, error)
+}
+
+// Parted is a plan that can be committed in parts, one after the other, so that
+// what is finished first does not wait for the last. Each part is a plan on the
+// same base; together they are the whole.
+type Parted interface {
+	Plan
+	// Parts are the parts in order, at least one.
+	Parts() []Plan
+}
+
+// Resumer is an operation that can commit what an abandoned run had finished
+// instead of doing it again.
+type Resumer interface {
+	Operation
+	// Resumes reports whether any of the finished units is of use to the plan.
+	// The units are then given to Execute by Stage.Inherited.
+	Resumes(p Plan, units []journal.Unit) bool
+}
+
+// resumer is an executor whose operation is a Resumer.
+type resumer[P Plan] interface {
+	Resumes(p P, units []journal.Unit) bool
 }
 
 // Bind makes an Operation of a planner and an executor that agree on P. decode
@@ -179,6 +208,14 @@ func (b *bound[P]) Execute(ctx context.Context, p Plan, st *commit.Stage, pr Pro
 	}
 	w, err := b.executor.Execute(ctx, own, st, pr)
 	return w, fault.In("execute "+string(b.kind), err)
+}
+
+// Resumes implements Resumer; an executor that cannot resume has no use for
+// any unit.
+func (b *bound[P]) Resumes(p Plan, units []journal.Unit) bool {
+	own, ok := p.(P)
+	r, can := b.executor.(resumer[P])
+	return ok && can && r.Resumes(own, units)
 }
 
 func (b *bound[P]) Decode(raw []byte) (Plan, error) {

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/seaice/seaice/commit"
@@ -44,6 +45,11 @@ type Result struct {
 	Actual     *Effects       `json:"actual,omitempty"`
 	// Counters are the operation's own numbers under stable names.
 	Counters map[string]int64 `json:"counters,omitempty"`
+	// Proof is what shows that the commits changed no row: one document of the
+	// operation's own form for each commit.
+	Proof []json.RawMessage `json:"proof,omitempty"`
+	// Parts are the results of the parts of a plan that was committed in several.
+	Parts []Part `json:"parts,omitempty"`
 	// Reasons say what was left alone and why.
 	Reasons  []Reason `json:"reasons,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -55,4 +61,13 @@ type Result struct {
 	Hints []string   `json:"hints,omitempty"`
 	// Kept names the staged files that were kept because the outcome is unknown.
 	Kept []string `json:"kept-files,omitempty"`
+}
+
+// Part is what became of one part of a plan.
+type Part struct {
+	Run    string         `json:"run"`
+	Status Status         `json:"status"`
+	Commit *commit.Result `json:"commit,omitempty"`
+	Error  string         `json:"error,omitempty"`
+	Kind   fault.Kind     `json:"kind,omitempty"`
 }

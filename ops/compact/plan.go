@@ -26,6 +26,8 @@ type Plan struct {
 	manifests []string
 	deletes   []Delete
 	units     []Unit
+	// whole is the plan that this one is a part of, or nil.
+	whole *Plan
 }
 
 // Options are the settings a plan was made with that its execution depends on.
@@ -219,8 +221,8 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	return json.Marshal(planJSON{Header: p.header, Options: p.options, Manifests: p.manifests, Deletes: p.deletes, Units: p.units})
 }
 
-// decode reads a plan and checks that its numbers point at something.
-func decode(raw []byte) (*Plan, error) {
+// Decode reads the JSON of a plan and checks that its numbers point at something.
+func Decode(raw []byte) (*Plan, error) {
 	var j planJSON
 	if err := json.Unmarshal(raw, &j); err != nil {
 		return nil, err

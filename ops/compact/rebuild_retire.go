@@ -1,0 +1,141 @@
+package compact
+
+import (
+	"context"
+
+	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/manifests"
+)
+
+// retire finds the deletes that leave with this commit: those that can hit
+// nothing any more once the inputs are gone (F132). Only deletes in the scope of
+// the units are looked at, and only what is proved dead goes.
+func (a *attempt) retire(ctx context.Context) error {
+	removed := map[string]*located{}
+	for _, u := range a.units {
+		for i := range u.Unit.Inputs {
+			path := u.Unit.Inputs[i].Path
+			removed[path] = a.inputs[path]
+		}
+	}
+	var open []*located
+	for _, d := range a.scope.all {
+		target, single := d.Target()
+		if single && removed[target] != nil {
+			// The path is live nowhere else: find refuses a file that is live twice.
+			a.dead = append(a.dead, d)
+			continue
+		}
+		open = append(open, d)
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	l := newLife(a.rules, open)
+	for _, u := range a.units {
+		for n := range u.Outputs {
+			e := u.entry(n, a.head.Metadata.FormatVersion)
+			// Outputs are new: no delete of before can name one by its position.
+			l.equal.See(e)
+		}
+	}
+	for _, m := range a.list {
+		if l.open == nil {
+			break
+		}
+		matters, err := l.matters(a.head.Metadata, m)
+		if err != nil {
+			return err
+		}
+		if !matters {
+			continue
+		}
+		if err := a.watch(ctx, m, removed, l); err != nil {
+			return err
+		}
+	}
+	a.dead = append(a.dead, l.open...)
+	return nil
+}
+
+// watch shows the live files of a data manifest, without those that go.
+func (a *attempt) watch(ctx context.Context, m *manifests.ManifestFile, removed map[string]*located, l *life) error {
+	o := manifests.ReadOptions{Projection: manifests.ProjectPath | manifests.ProjectPartition}
+	for e, err := range manifests.EntriesOf(ctx, a.st.Reader(), a.head.Locations, m, o) {
+		if err != nil {
+			return err
+		}
+		if r := removed[e.Path]; r != nil && r.manifest == m.Path {
+			continue
+		}
+		l.equal.See(e)
+		l.position.See(e)
+	}
+	l.settle()
+	return nil
+}
+
+// life decides which of the deletes that are open can hit nothing.
+type life struct {
+	rules manifests.Rules
+	// equal and position see different files: new outputs count for equality
+	// deletes, with their explicit sequence number, and cannot be named by an
+	// older position delete.
+	equal, position *manifests.Liveness
+	// open are those that nothing has been seen for yet; nil once there are none.
+	open []*located
+	// reach are their partitions, global that one of them applies everywhere, most
+	// the greatest of their sequence numbers.
+	reach  *reach
+	global bool
+	most   iceberg.SeqNum
+}
+
+func newLife(rules manifests.Rules, open []*located) *life {
+	l := &life{rules: rules, equal: manifests.NewLiveness(rules), position: manifests.NewLiveness(rules), open: open}
+	for _, d := range open {
+		l.equal.Watch(d.Entry)
+		l.position.Watch(d.Entry)
+	}
+	l.settle()
+	return l
+}
+
+func (l *life) dangling(d *located) bool {
+	if d.Content == manifests.EqualityDeletes {
+		return l.equal.Dangling(d.Entry)
+	}
+	return l.position.Dangling(d.Entry)
+}
+
+// settle lets go of the deletes that were seen to be alive.
+func (l *life) settle() {
+	var still []*located
+	r := newReach()
+	l.global, l.most = false, 0
+	for _, d := range l.open {
+		if !l.dangling(d) {
+			continue
+		}
+		still = append(still, d)
+		r.add(d.PartitionKey())
+		l.global = l.global || d.Content == manifests.EqualityDeletes && l.rules.GlobalSpecs[d.SpecID]
+		l.most = max(l.most, d.DataSeq.Or(0))
+	}
+	l.open, l.reach = still, r
+}
+
+// matters reports whether a manifest can hold a file that keeps one of the open
+// deletes alive: one of its partition that is not newer.
+func (l *life) matters(m *iceberg.Metadata, f *manifests.ManifestFile) (bool, error) {
+	if f.Content != manifests.DataManifest || !f.MayHaveLive() {
+		return false, nil
+	}
+	if least, ok := f.MinSeq.Get(); ok && least > l.most {
+		return false, nil
+	}
+	if l.global {
+		return true, nil
+	}
+	return l.reach.touches(m, f)
+}
