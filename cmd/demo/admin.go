@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -95,41 +96,56 @@ func (a admin) enable(ctx context.Context) error {
 
 // finished is a job at its end.
 type finished struct {
-	State, Message string
-	Activities     []string
+	Table, State, Message string
+	Activities            []string
 }
 
-// follow waits for the job of the table and returns it once it has ended.
-func (a admin) follow(ctx context.Context) (finished, error) {
-	var f finished
-	seen := ""
+// worst is the state of the jobs together: that of one that failed, if any did.
+func worst(jobs []finished) string {
+	state := ""
+	for _, j := range jobs {
+		if state == "" || j.State != "succeeded" {
+			state = j.State
+		}
+	}
+	return state
+}
+
+// jobs lists what the admin knows of the job type.
+func (a admin) jobs(ctx context.Context) ([]map[string]any, error) {
+	var list []map[string]any
+	err := a.call(ctx, http.MethodGet, "/api/plugin/jobs?job_type="+jobType, nil, &list)
+	return list, err
+}
+
+// follow waits for a job of each of the tables and returns those that ended.
+func (a admin) follow(ctx context.Context, tables map[string]bool) ([]finished, error) {
+	var done []finished
+	seen := map[string]string{}
 	err := poll(ctx, 3*time.Minute, func() (bool, error) {
-		var list struct {
-			Jobs []map[string]any `json:"jobs"`
+		list, err := a.jobs(ctx)
+		if err != nil {
+			return false, err
 		}
-		if err := a.call(ctx, http.MethodGet, "/api/plugin/jobs?job_type="+jobType, nil, &list); err != nil {
-			var plain []map[string]any
-			if perr := a.call(ctx, http.MethodGet, "/api/plugin/jobs?job_type="+jobType, nil, &plain); perr != nil {
-				return false, err
+		for _, j := range list {
+			table, _, _ := strings.Cut(fmt.Sprint(j["summary"]), ":")
+			if !tables[table] {
+				continue
 			}
-			list.Jobs = plain
-		}
-		for _, j := range list.Jobs {
 			state := strings.TrimPrefix(strings.ToLower(fmt.Sprint(j["state"])), "job_state_")
-			if state != seen {
-				say("  job %v: %s", j["job_id"], state)
-				seen = state
+			if state == seen[table] || slices.ContainsFunc(done, func(f finished) bool { return f.Table == table }) {
+				continue
 			}
-			f.State, f.Message = state, fmt.Sprint(j["message"])
+			seen[table] = state
+			say("  job %v of %s: %s", j["job_id"], table, state)
 			switch state {
 			case "succeeded", "failed", "canceled", "cancelled":
-				f.Activities = a.activities(ctx, fmt.Sprint(j["job_id"]))
-				return true, nil
+				done = append(done, finished{Table: table, State: state, Message: fmt.Sprint(j["message"]), Activities: a.activities(ctx, fmt.Sprint(j["job_id"]))})
 			}
 		}
-		return false, nil
+		return len(done) == len(tables), nil
 	})
-	return f, err
+	return done, err
 }
 
 // activities are the lines that the admin's page of the job shows.

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	icetable "github.com/apache/iceberg-go/table"
+
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/internal/clock"
 	"github.com/seaice/seaice/internal/cluster"
@@ -20,7 +22,6 @@ import (
 const (
 	bucket    = "lake"
 	namespace = "demo"
-	tableName = "orders"
 	workerID  = "seaice-demo"
 )
 
@@ -53,15 +54,23 @@ func demo(ctx context.Context, commits int, keep bool) (s summary, err error) {
 	if err != nil {
 		return s, err
 	}
-	say("writing table %s/%s/%s in %d commits ...", bucket, namespace, tableName, commits)
-	if err := write(ctx, cat, commits); err != nil {
-		return s, fmt.Errorf("write the table: %w", err)
+	if err := cat.CreateNamespace(ctx, icetable.Identifier{namespace}, nil); err != nil {
+		return s, err
+	}
+	names := map[string]bool{}
+	for _, w := range writers() {
+		say("writing table %s/%s/%s, format %d, in %d commits ...", bucket, namespace, w.name, w.version, commits/w.share)
+		if err := w.write(ctx, cat, commits); err != nil {
+			return s, fmt.Errorf("write table %s: %w", w.name, err)
+		}
+		names[bucket+"/"+namespace+"/"+w.name] = true
 	}
 	before, err := look(ctx, cat)
 	if err != nil {
-		return s, fmt.Errorf("read the table before: %w", err)
+		return s, fmt.Errorf("read the tables before: %w", err)
 	}
 	s.SnapshotsBefore, s.ManifestsBefore = before.snapshots, before.manifests
+	s.FilesBefore, s.DeleteFilesBefore, s.BytesBefore = before.files, before.deletes, before.bytes
 
 	w, err := startWorker(bin, dir, c)
 	if err != nil {
@@ -73,20 +82,23 @@ func demo(ctx context.Context, commits int, keep bool) (s summary, err error) {
 		return s, fmt.Errorf("enable the job type: %w", err)
 	}
 	say("job type enabled; waiting for the admin to schedule the worker ...")
-	job, err := a.follow(ctx)
-	s.JobState = job.State
+	jobs, err := a.follow(ctx, names)
+	s.JobState = worst(jobs)
 	if err != nil {
-		return s, fmt.Errorf("follow the job (see %s): %w", filepath.Join(dir, "seaice.log"), err)
+		return s, fmt.Errorf("follow the jobs (see %s): %w", filepath.Join(dir, "seaice.log"), err)
 	}
-	say("job %s: %s", job.State, job.Message)
-	for _, x := range job.Activities {
-		say("  %s", x)
+	for _, job := range jobs {
+		say("job of %s %s: %s", job.Table, job.State, job.Message)
+		for _, x := range job.Activities {
+			say("  %s", x)
+		}
 	}
 	after, err := look(ctx, cat)
 	if err != nil {
-		return s, fmt.Errorf("read the table after: %w", err)
+		return s, fmt.Errorf("read the tables after: %w", err)
 	}
 	s.SnapshotsAfter, s.ManifestsAfter = after.snapshots, after.manifests
+	s.FilesAfter, s.DeleteFilesAfter, s.BytesAfter = after.files, after.deletes, after.bytes
 	s.RowsEqual = before.rows == after.rows && before.digest == after.digest
 	if s.FilesTrashed, err = trashed(ctx, c); err != nil {
 		return s, err
@@ -103,6 +115,8 @@ func compare(b, a state, s summary) {
 	say("%-22s %10d -> %10d", "snapshots", b.snapshots, a.snapshots)
 	say("%-22s %10d -> %10d", "manifests at head", b.manifests, a.manifests)
 	say("%-22s %10d -> %10d", "data files at head", b.files, a.files)
+	say("%-22s %10d -> %10d", "deletes at head", b.deletes, a.deletes)
+	say("%-22s %10d -> %10d", "bytes at head", b.bytes, a.bytes)
 	say("%-22s %10d -> %10d", "rows at head", b.rows, a.rows)
 	say("%-22s %10s -> %10s", "time to plan a query", b.planning.Round(time.Millisecond), a.planning.Round(time.Millisecond))
 	say("%-22s %24d", "files in the trash", s.FilesTrashed)

@@ -1,7 +1,8 @@
 // Demo shows maintenance of a real table on a real SeaweedFS, from nothing to
-// result: it starts a cluster and its admin on loopback, writes a table in a few
-// hundred commits through the Iceberg REST catalog, lets the admin schedule a
-// seaice worker on it, and compares the table before and after with iceberg-go.
+// result: it starts a cluster and its admin on loopback, writes two tables of
+// many small files and deletes through the Iceberg REST catalog, lets the admin
+// schedule a seaice worker on them, and compares them before and after with
+// iceberg-go.
 //
 // The last line is one JSON object. Everything that was started is stopped and
 // removed, whatever happens.
@@ -20,19 +21,25 @@ import (
 
 // summary is the last line.
 type summary struct {
-	RowsEqual       bool    `json:"rows_equal"`
-	SnapshotsBefore int     `json:"snapshots_before"`
-	SnapshotsAfter  int     `json:"snapshots_after"`
-	ManifestsBefore int     `json:"manifests_before"`
-	ManifestsAfter  int     `json:"manifests_after"`
-	FilesTrashed    int     `json:"files_trashed"`
-	JobState        string  `json:"job_state"`
-	Worker          string  `json:"worker"`
-	Seconds         float64 `json:"seconds"`
+	RowsEqual         bool    `json:"rows_equal"`
+	FilesBefore       int     `json:"files_before"`
+	FilesAfter        int     `json:"files_after"`
+	DeleteFilesBefore int     `json:"delete_files_before"`
+	DeleteFilesAfter  int     `json:"delete_files_after"`
+	BytesBefore       int64   `json:"bytes_before"`
+	BytesAfter        int64   `json:"bytes_after"`
+	SnapshotsBefore   int     `json:"snapshots_before"`
+	SnapshotsAfter    int     `json:"snapshots_after"`
+	ManifestsBefore   int     `json:"manifests_before"`
+	ManifestsAfter    int     `json:"manifests_after"`
+	FilesTrashed      int     `json:"files_trashed"`
+	JobState          string  `json:"job_state"`
+	Worker            string  `json:"worker"`
+	Seconds           float64 `json:"seconds"`
 }
 
 func main() {
-	commits := flag.Int("commits", 300, "commits to write the table with")
+	commits := flag.Int("commits", 210, "commits to write the larger table with")
 	keep := flag.Bool("keep", false, "leave the directory with data and logs")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

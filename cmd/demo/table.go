@@ -1,25 +1,59 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
+	"errors"
 	"fmt"
-	"time"
+	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	icego "github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/catalog/rest"
+	iceio "github.com/apache/iceberg-go/io"
 	_ "github.com/apache/iceberg-go/io/gocloud/s3" // s3:// paths
 	icetable "github.com/apache/iceberg-go/table"
+	"github.com/apache/iceberg-go/table/dv"
 
 	"github.com/seaice/seaice/internal/cluster"
 )
 
-const rowsPerCommit = 20
+const (
+	rowsPerCommit = 20
+	// deleteEvery is after how many commits rows are deleted, by each of the
+	// means that the format has.
+	deleteEvery = 25
+)
+
+// regions are the partitions of orders, each with a file in every commit.
+var regions = []string{"north", "south"}
+
+const regionField = 1000
+
+// writer writes one table of the demonstration.
+type writer struct {
+	name    string
+	version int
+	// share is its part of the commits, as a divisor.
+	share int
+	spec  icego.PartitionSpec
+	// remove deletes rows after commit number n.
+	remove func(ctx context.Context, t *icetable.Table, n int) (*icetable.Table, error)
+}
+
+// writers are the tables: one of format 2 with two partitions, position and
+// equality deletes, and one of format 3 with deletion vectors.
+func writers() []writer {
+	byRegion := icego.NewPartitionSpec(icego.PartitionField{SourceIDs: []int{2}, FieldID: regionField, Name: "region", Transform: icego.IdentityTransform{}})
+	return []writer{
+		{name: "orders", version: 2, share: 1, spec: byRegion, remove: removeOrders},
+		{name: "events", version: 3, share: 4, spec: *icego.UnpartitionedSpec, remove: removeEvents},
+	}
+}
 
 func open(ctx context.Context, c *cluster.Cluster) (*rest.Catalog, error) {
 	return rest.NewCatalog(ctx, "demo", c.REST, rest.WithWarehouseLocation("s3://"+bucket+"/"),
@@ -29,20 +63,18 @@ func open(ctx context.Context, c *cluster.Cluster) (*rest.Catalog, error) {
 		}))
 }
 
-func ident() icetable.Identifier { return icetable.Identifier{namespace, tableName} }
+func ident(name string) icetable.Identifier { return icetable.Identifier{namespace, name} }
 
-// write makes the table as a streaming writer does: one small file, one
-// manifest and one snapshot a commit.
-func write(ctx context.Context, cat *rest.Catalog, commits int) error {
-	if err := cat.CreateNamespace(ctx, icetable.Identifier{namespace}, nil); err != nil {
-		return err
-	}
+// write makes the table as a streaming writer does: small files, a manifest and
+// a snapshot a commit, and deletes now and then.
+func (w writer) write(ctx context.Context, cat *rest.Catalog, commits int) error {
 	schema := icego.NewSchema(0,
 		icego.NestedField{ID: 1, Name: "id", Type: icego.PrimitiveTypes.Int64, Required: true},
-		icego.NestedField{ID: 2, Name: "customer", Type: icego.PrimitiveTypes.String},
-		icego.NestedField{ID: 3, Name: "amount", Type: icego.PrimitiveTypes.Float64})
-	t, err := cat.CreateTable(ctx, ident(), schema, catalog.WithProperties(icego.Properties{
-		"format-version": "2", "commit.retry.num-retries": "4",
+		icego.NestedField{ID: 2, Name: "region", Type: icego.PrimitiveTypes.String},
+		icego.NestedField{ID: 3, Name: "customer", Type: icego.PrimitiveTypes.String},
+		icego.NestedField{ID: 4, Name: "amount", Type: icego.PrimitiveTypes.Float64})
+	t, err := cat.CreateTable(ctx, ident(w.name), schema, catalog.WithPartitionSpec(&w.spec), catalog.WithProperties(icego.Properties{
+		"format-version": strconv.Itoa(w.version), "commit.retry.num-retries": "4",
 		// The demonstration cannot wait a week until snapshots are old.
 		"history.expire.max-snapshot-age-ms": "1", "history.expire.min-snapshots-to-keep": "3",
 	}))
@@ -53,7 +85,7 @@ func write(ctx context.Context, cat *rest.Catalog, commits int) error {
 	if err != nil {
 		return err
 	}
-	for i := range commits {
+	for i := range commits / w.share {
 		tx := t.NewTransaction()
 		rows := batch(as, i)
 		if err := tx.AppendTable(ctx, rows, rowsPerCommit, nil); err != nil {
@@ -63,8 +95,13 @@ func write(ctx context.Context, cat *rest.Catalog, commits int) error {
 			return err
 		}
 		rows.Release()
+		if (i+1)%deleteEvery == 0 {
+			if t, err = w.remove(ctx, t, i); err != nil {
+				return fmt.Errorf("delete after commit %d: %w", i, err)
+			}
+		}
 		if (i+1)%100 == 0 {
-			say("  %d commits", i+1)
+			say("  %s: %d commits", w.name, i+1)
 		}
 	}
 	return nil
@@ -76,76 +113,138 @@ func batch(as *arrow.Schema, commit int) arrow.Table {
 	for j := range rowsPerCommit {
 		n := int64(commit*rowsPerCommit + j)
 		b.Field(0).(*array.Int64Builder).Append(n)
-		b.Field(1).(*array.StringBuilder).Append(fmt.Sprintf("customer %d", n%97))
-		b.Field(2).(*array.Float64Builder).Append(float64(n) / 7)
+		b.Field(1).(*array.StringBuilder).Append(regions[j%len(regions)])
+		b.Field(2).(*array.StringBuilder).Append(fmt.Sprintf("customer %d", n%97))
+		b.Field(3).(*array.Float64Builder).Append(float64(n) / 7)
 	}
 	rec := b.NewRecordBatch()
 	defer rec.Release()
 	return array.NewTableFromRecords(as, []arrow.RecordBatch{rec})
 }
 
-// state is what a reader sees of the table.
-type state struct {
-	snapshots, manifests, files int
-	rows                        int64
-	// digest is over the multiset of rows.
-	digest   [32]byte
-	planning time.Duration
-}
-
-// look reads the table at its head through the REST catalog.
-func look(ctx context.Context, cat *rest.Catalog) (state, error) {
-	var s state
-	t, err := cat.LoadTable(ctx, ident())
-	if err != nil {
-		return s, err
-	}
-	s.snapshots = len(t.Metadata().Snapshots())
+// newest are the data files of a table's last append, and its file system.
+func newest(ctx context.Context, t *icetable.Table) ([]icego.DataFile, iceio.WriteFileIO, error) {
 	fs, err := t.FS(ctx)
 	if err != nil {
-		return s, err
+		return nil, nil, err
+	}
+	out, ok := fs.(iceio.WriteFileIO)
+	if !ok {
+		return nil, nil, errors.New("iceberg-go cannot write to s3://")
 	}
 	list, err := t.CurrentSnapshot().Manifests(fs)
 	if err != nil {
-		return s, err
+		return nil, nil, err
 	}
-	s.manifests = len(list)
-	start := time.Now()
-	tasks, err := t.Scan().PlanFiles(ctx)
-	if err != nil {
-		return s, err
-	}
-	s.planning, s.files = time.Since(start), len(tasks)
-	_, records, err := t.Scan().ToArrowRecords(ctx)
-	if err != nil {
-		return s, err
-	}
-	for rec, err := range records {
-		if err != nil {
-			return s, err
+	var files []icego.DataFile
+	for _, m := range list {
+		if m.SnapshotID() != t.CurrentSnapshot().SnapshotID {
+			continue
 		}
-		s.rows += rec.NumRows()
-		for i := range int(rec.NumRows()) {
-			add(&s.digest, rec, i)
+		for e, err := range m.Entries(fs, true) {
+			if err != nil {
+				return nil, nil, err
+			}
+			files = append(files, e.DataFile())
 		}
-		rec.Release()
 	}
-	return s, nil
+	if len(files) == 0 {
+		return nil, nil, errors.New("the last commit added no files")
+	}
+	return files, out, nil
 }
 
-// add sums the hash of a row into d, so that the order of rows does not matter
-// and their number does.
-func add(d *[32]byte, rec arrow.RecordBatch, row int) {
-	var text []byte
-	for c := range int(rec.NumCols()) {
-		v := rec.Column(c).ValueStr(row)
-		text = binary.BigEndian.AppendUint32(text, uint32(len(v)))
-		text = append(text, v...)
+// removeOrders deletes two rows of the newest file by their positions and rows
+// of older files of one region by their ids.
+func removeOrders(ctx context.Context, t *icetable.Table, n int) (*icetable.Table, error) {
+	files, fs, err := newest(ctx, t)
+	if err != nil {
+		return nil, err
 	}
-	h := sha256.Sum256(text)
-	carry := uint16(0)
-	for i := range d {
-		sum := uint16(d[i]) + uint16(h[i]) + carry
-		d[i], carry = byte(sum), sum>>8
+	f := files[0]
+	positions := array.NewRecordBuilder(memory.DefaultAllocator, icetable.PositionalDeleteArrowSchema)
+	defer positions.Release()
+	for _, pos := range []int64{1, 4} {
+		positions.Field(0).(*array.StringBuilder).Append(f.FilePath())
+		positions.Field(1).(*array.Int64Builder).Append(pos)
 	}
+	name := fmt.Sprintf("%s/data/pos-%d.parquet", t.Location(), n)
+	size, err := put(fs, name, positions)
+	if err != nil {
+		return nil, err
+	}
+	byPosition, err := icego.NewDataFileBuilder(t.Spec(), icego.EntryContentPosDeletes, name, icego.ParquetFile, f.Partition(), nil, nil, 2, size)
+	if err != nil {
+		return nil, err
+	}
+	tx := t.NewTransaction()
+	if err := tx.NewRowDelta(nil).AddDeletes(byPosition.ReferencedDataFile(f.FilePath()).Build()).Commit(ctx); err != nil {
+		return nil, err
+	}
+	if t, err = tx.Commit(ctx); err != nil {
+		return nil, err
+	}
+
+	as, err := icetable.SchemaToArrowSchema(icego.NewSchema(0, t.Schema().Field(0)), nil, true, false)
+	if err != nil {
+		return nil, err
+	}
+	keys := array.NewRecordBuilder(memory.DefaultAllocator, as)
+	defer keys.Release()
+	// Even ids are the region's at index 0.
+	for _, id := range []int{(n / 2) * rowsPerCommit, (n/3)*rowsPerCommit + 2, 1_000_000_000} {
+		keys.Field(0).(*array.Int64Builder).Append(int64(id))
+	}
+	name = fmt.Sprintf("%s/data/eq-%d.parquet", t.Location(), n)
+	if size, err = put(fs, name, keys); err != nil {
+		return nil, err
+	}
+	byKey, err := icego.NewDataFileBuilder(t.Spec(), icego.EntryContentEqDeletes, name, icego.ParquetFile, map[int]any{regionField: regions[0]}, nil, nil, 3, size)
+	if err != nil {
+		return nil, err
+	}
+	tx = t.NewTransaction()
+	if err := tx.NewRowDelta(nil).AddDeletes(byKey.EqualityFieldIDs([]int{1}).Build()).Commit(ctx); err != nil {
+		return nil, err
+	}
+	return tx.Commit(ctx)
+}
+
+// removeEvents deletes rows of the newest file by a deletion vector.
+func removeEvents(ctx context.Context, t *icetable.Table, n int) (*icetable.Table, error) {
+	files, fs, err := newest(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	spec := t.Spec()
+	w := dv.NewDVWriter(fs, func(int32) *icego.PartitionSpec { return &spec })
+	for _, f := range files {
+		if err := w.Add(f.FilePath(), []int64{0, 3, 5}, 0, nil); err != nil {
+			return nil, err
+		}
+	}
+	vectors, err := w.Flush(ctx, fmt.Sprintf("%s/data/dv-%d.puffin", t.Location(), n))
+	if err != nil {
+		return nil, err
+	}
+	tx := t.NewTransaction()
+	if err := tx.NewRowDelta(nil).AddDeletes(vectors...).Commit(ctx); err != nil {
+		return nil, err
+	}
+	return tx.Commit(ctx)
+}
+
+// put writes the rows of a builder as a Parquet file.
+func put(fs iceio.WriteFileIO, name string, b *array.RecordBuilder) (int64, error) {
+	rec := b.NewRecordBatch()
+	defer rec.Release()
+	var buf bytes.Buffer
+	w, err := pqarrow.NewFileWriter(rec.Schema(), &buf, nil, pqarrow.DefaultWriterProps())
+	if err != nil {
+		return 0, err
+	}
+	if err := errors.Join(w.Write(rec), w.Close()); err != nil {
+		return 0, err
+	}
+	return int64(buf.Len()), fs.WriteFile(name, buf.Bytes())
 }
