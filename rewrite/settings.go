@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/rewrite/codec"
 	"github.com/seaice/seaice/rewrite/format"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // settings are the properties of a table in use.
 type settings struct {
-	// codec is the one asked for, if hasCodec; level is noLevel where the
+	// codec is the one asked for, if hasCodec; level is codec.DefaultLevel where the
 	// table does not say.
 	codec    format.Codec
 	hasCodec bool
@@ -44,8 +45,6 @@ type settings struct {
 	blooms map[string]float64
 }
 
-const noLevel = -1 << 31
-
 var codecs = map[string]format.Codec{
 	"uncompressed": format.Uncompressed,
 	"none":         format.Uncompressed,
@@ -60,7 +59,7 @@ var codecs = map[string]format.Codec{
 // readSettings reads the properties of a table. What cannot be read is
 // Unsupported with the name of the property.
 func readSettings(p map[string]string) (settings, error) {
-	s := settings{level: noLevel, blooms: map[string]float64{}}
+	s := settings{level: codec.DefaultLevel, blooms: map[string]float64{}}
 	if v, ok := p[propCodec]; ok {
 		if s.codec, s.hasCodec = codecs[strings.ToLower(strings.TrimSpace(v))]; !s.hasCodec {
 			return s, badProperty(propCodec, v)

@@ -91,6 +91,17 @@ const (
 	VerifyRows
 )
 
+// String is the choice as settings spell it.
+func (v Verify) String() string {
+	switch v {
+	case VerifyCounts:
+		return "counts"
+	case VerifyRows:
+		return "rows"
+	}
+	return "content"
+}
+
 // Request is one unit of work: sources of one partition that become as few
 // files as the target allows.
 type Request struct {
@@ -104,6 +115,10 @@ type Request struct {
 	Verify      Verify
 	// Recompress rewrites pages whose codec is right and level is not.
 	Recompress bool
+	// MemoryBytes bounds the buffers of the unit, 0 is 128 MiB. With little
+	// memory columns are made one after the other; a unit that cannot be merged
+	// with it is fault.TooLarge.
+	MemoryBytes int64
 	// Reader opens sources and, for VerifyRows, outputs.
 	Reader filer.Reader
 	// Create begins output number n.

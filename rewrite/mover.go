@@ -1,0 +1,156 @@
+package rewrite
+
+import (
+	"context"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/rewrite/column"
+	"github.com/seaice/seaice/rewrite/encode"
+	"github.com/seaice/seaice/rewrite/format"
+	"github.com/seaice/seaice/rewrite/resolve"
+)
+
+// mover makes the chunk of one leaf of one row group: it takes the same spans as
+// every other leaf, each by the cheapest way, and gives pages to its lane.
+type mover struct {
+	e     *engine
+	ctx   context.Context //nolint:containedctx // of one call of move
+	index int
+	leaf  *resolve.Leaf
+	spans []span
+	lane  *lane
+	enc   *encode.Encoder
+
+	// trail is where the rows came from.
+	trail trail
+	// proof is about what was decoded and encoded anew.
+	proof proof
+	// bytes is the hash of the pages as they were read or encoded, which the
+	// file must have been given.
+	bytes *xxh3.Hasher
+}
+
+// chunk is what is known of a finished chunk.
+type chunk struct {
+	trail, rows uint64
+	bytes       uint64
+	content     uint64
+	// bloom is filled, or nil.
+	bloom *encode.Bloom
+}
+
+// move makes the chunk of a leaf from the spans.
+func (e *engine) move(ctx context.Context, index int, spans []span, l *lane) (err error) {
+	m := &mover{e: e, ctx: ctx, index: index, leaf: &e.target.Leaves[index], spans: spans, lane: l, bytes: xxh3.New()}
+	defer func() {
+		if p := recover(); p != nil {
+			err = recovered(p, "merge column "+m.leaf.Name)
+		}
+	}()
+	if err := m.chunk(); err != nil {
+		return fault.In("merge column "+m.leaf.Name, err)
+	}
+	return nil
+}
+
+// chunk moves all spans.
+func (m *mover) chunk() error {
+	m.proof.begin(m.leaf.Node, m.e.codec, m.e.q.Verify != VerifyCounts)
+	o, err := m.options()
+	if err != nil {
+		return err
+	}
+	if m.enc, err = encode.NewEncoder(m.leaf.Node, o, m); err != nil {
+		return err
+	}
+	for i := range m.spans {
+		if err := m.encode(&m.spans[i]); err != nil {
+			return fault.In("move rows of "+m.e.sources[m.spans[i].source].Location, err)
+		}
+	}
+	if err := m.enc.Close(); err != nil {
+		return err
+	}
+	if err := m.proof.end(); err != nil {
+		return err
+	}
+	m.lane.chunk = m.finished(o.Bloom)
+	return nil
+}
+
+func (m *mover) finished(bloom *encode.Bloom) chunk {
+	m.e.counts.proved.Add(m.proof.written.values)
+	c := chunk{bytes: m.bytes.Sum64(), content: m.proof.written.total, bloom: bloom}
+	c.trail, c.rows = m.trail.end()
+	return c
+}
+
+// options are those of encoding a leaf anew.
+func (m *mover) options() (encode.Options, error) {
+	s := &m.e.settings
+	o := encode.Options{
+		Codec: m.e.codec, Level: s.level, Version: 1, PageBytes: int(s.pageBytes), PageRows: int(s.pageRows),
+		DictionaryBytes: int(s.dictBytes), Encoding: format.Plain, CRC: true,
+	}
+	if s.pageV2 {
+		o.Version = 2
+	}
+	if s.dictBytes == 0 {
+		o.DictionaryBytes = -1
+	}
+	if m.leaf.Lineage != resolve.NoLineage {
+		// Ids ascend and sequence numbers repeat: differences take no space.
+		o.Encoding, o.DictionaryBytes = format.DeltaBinaryPacked, -1
+	}
+	var err error
+	if fpp, ok := s.blooms[m.leaf.Name]; ok && encode.CanBloom(m.leaf.Node) && s.bloomBytes >= 32 {
+		o.Bloom, err = encode.NewBloom(int(s.bloomBytes), fpp)
+	}
+	return o, err
+}
+
+// encode decodes a span and encodes it anew.
+func (m *mover) encode(s *span) error {
+	return m.feed(s.source).rows(s.first, s.rows, func(b *column.Batch) error {
+		m.proof.read(b)
+		return m.enc.Write(b)
+	})
+}
+
+// Dictionary hands the dictionary page over.
+func (m *mover) Dictionary(p encode.Page) error {
+	if err := m.proof.dictionary(&p); err != nil {
+		return err
+	}
+	m.e.counts.encoded.Add(int64(len(p.Body)))
+	return m.emit(p, itemDictionary)
+}
+
+// Page hands a data page over.
+func (m *mover) Page(p encode.Page) error {
+	if err := m.proof.page(&p); err != nil {
+		return err
+	}
+	m.e.counts.encoded.Add(int64(len(p.Body)))
+	return m.emit(p, itemPage)
+}
+
+// emit hands a copy of a page to the file.
+func (m *mover) emit(p encode.Page, kind itemKind) error {
+	all := make([]byte, 0, len(p.Raw)+len(p.Body)+64)
+	if p.Raw == nil {
+		all = format.AppendPageHeader(all, &p.Header)
+	} else {
+		all = append(all, p.Raw...)
+	}
+	header := len(all)
+	all = append(all, p.Body...)
+	_, _ = m.bytes.Write(all)
+	p.Raw, p.Body = all[:header:header], all[header:]
+	return m.lane.put(m.ctx, item{kind: kind, page: p})
+}
+
+// moved notes that the next rows of the chunk are those of a source.
+func (m *mover) moved(s *source, from, rows int64) { m.trail.add(s.index, from, rows) }

@@ -1,0 +1,107 @@
+package rewrite
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/rewrite/column"
+	"github.com/seaice/seaice/rewrite/encode"
+	"github.com/seaice/seaice/rewrite/format"
+)
+
+// proof compares the content of a chunk as it was read with what the pages
+// made of it say when they are decoded again.
+type proof struct {
+	on     bool
+	node   *format.Node
+	source sum
+	// written is the sum of the pages made, decoded by again into batch.
+	written sum
+	again   *column.Decoder
+	batch   column.Batch
+}
+
+func (p *proof) begin(node *format.Node, c format.Codec, on bool) {
+	p.on, p.node = on, node
+	if on {
+		p.again = column.NewDecoder(node, c, column.DecoderOptions{Name: "the output"})
+	}
+}
+
+// read adds rows as they were read.
+func (p *proof) read(b *column.Batch) {
+	if p.on {
+		p.source.add(b, p.node.MaxDef)
+	}
+}
+
+// dictionary takes the dictionary page made.
+func (p *proof) dictionary(page *encode.Page) error {
+	if !p.on {
+		return nil
+	}
+	err := p.again.Dictionary(column.Page{Header: page.Header, Raw: page.Raw, Body: page.Body})
+	return fault.Wrap(fault.Halt, "read the dictionary just written", err)
+}
+
+// page adds the content of a data page made.
+func (p *proof) page(page *encode.Page) error {
+	if !p.on {
+		return nil
+	}
+	err := p.again.Decode(column.Page{Header: page.Header, Raw: page.Raw, Body: page.Body, FirstRow: -1, Rows: -1}, &p.batch)
+	if err != nil {
+		return fault.Wrap(fault.Halt, "read a page just written", err)
+	}
+	p.written.add(&p.batch, p.node.MaxDef)
+	return nil
+}
+
+// end compares.
+func (p *proof) end() error {
+	if p.source.total != p.written.total || p.source.values != p.written.values {
+		return fault.New(fault.Halt, fmt.Sprintf("what was written is not what was read: %d values with sum %016x were, %d with sum %016x are",
+			p.source.values, p.source.total, p.written.values, p.written.total))
+	}
+	return nil
+}
+
+// trail is a hash of where the rows of a chunk came from, run by run. Runs that
+// join are one, however they were added.
+type trail struct {
+	sum, rows  uint64
+	source     int
+	from, next int64
+}
+
+func (t *trail) add(source int, from, rows int64) {
+	t.rows += uint64(rows)
+	if t.next > t.from && t.next == from && t.source == source {
+		t.next += rows
+		return
+	}
+	t.flush()
+	t.source, t.from, t.next = source, from, from+rows
+}
+
+func (t *trail) flush() {
+	if t.next == t.from {
+		return
+	}
+	var b [24]byte
+	binary.LittleEndian.PutUint64(b[0:], uint64(t.source))
+	binary.LittleEndian.PutUint64(b[8:], uint64(t.from))
+	binary.LittleEndian.PutUint64(b[16:], uint64(t.next))
+	t.sum = bits.RotateLeft64(t.sum, 5) ^ xxh3.HashSeed(b[:], t.sum)
+	t.from, t.next = 0, 0
+}
+
+// end gives the hash and the number of rows.
+func (t *trail) end() (sum, rows uint64) {
+	t.flush()
+	return t.sum, t.rows
+}

@@ -1,0 +1,163 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/filer"
+	"github.com/seaice/seaice/rewrite/column"
+	"github.com/seaice/seaice/rewrite/format"
+	"github.com/seaice/seaice/rewrite/resolve"
+)
+
+// source is an open data file of the unit.
+type source struct {
+	Source
+	// index is the number of the source.
+	index   int
+	object  filer.Object
+	file    *column.File
+	mapping *resolve.Mapping
+	// starts has the first row of every row group, and the number of rows.
+	starts []int64
+}
+
+func (s *source) close() {
+	if s.file != nil {
+		s.file.Close()
+	}
+	if s.object != nil {
+		_ = s.object.Close() // it was only read
+	}
+}
+
+// counted counts what is read of a source.
+type counted struct {
+	filer.Object
+	read     *atomic.Int64
+	progress func(int64)
+}
+
+func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.Object.ReadAt(p, off)
+	total := c.read.Add(int64(n))
+	if c.progress != nil {
+		c.progress(total)
+	}
+	return n, err
+}
+
+// opens is how many sources are opened at once.
+const opens = 8
+
+// open reads the footers of all sources. Small sources are kept whole as long as
+// they all together are a small part of the memory.
+func (e *engine) open(ctx context.Context) error {
+	e.sources = make([]*source, len(e.q.Sources))
+	whole := int64(-1)
+	total := int64(0)
+	for i := range e.q.Sources {
+		total += e.q.Sources[i].Bytes
+	}
+	if total <= e.memory()/8 {
+		whole = 0 // the reader's default
+	}
+	work, inner := errgroup.WithContext(ctx)
+	work.SetLimit(opens)
+	for i := range e.q.Sources {
+		work.Go(func() error {
+			s := &source{Source: e.q.Sources[i]}
+			e.sources[i] = s
+			if inner.Err() != nil {
+				return inner.Err()
+			}
+			return fault.In("merge "+s.Location, e.openOne(ctx, s, whole))
+		})
+	}
+	return work.Wait()
+}
+
+func (e *engine) openOne(ctx context.Context, s *source, whole int64) error {
+	var err error
+	if s.object, err = e.q.Reader.Open(ctx, s.At); err != nil {
+		return err
+	}
+	if n := s.object.Size(); n != s.Bytes {
+		return fault.New(fault.Corrupt, fmt.Sprintf("the file has %d bytes, its entry says %d", n, s.Bytes))
+	}
+	in := &counted{Object: s.object, read: &e.counts.read, progress: e.q.Progress}
+	s.file, err = column.Open(ctx, in, s.Location, column.Options{Budget: e.reading, Whole: whole})
+	if err != nil {
+		return err
+	}
+	f := s.file.Footer()
+	s.starts = make([]int64, 1, len(f.RowGroups)+1)
+	rows := int64(0)
+	for i := range f.RowGroups {
+		rows += f.RowGroups[i].Rows
+		s.starts = append(s.starts, rows)
+	}
+	if rows != s.Records {
+		return fault.New(fault.Corrupt, fmt.Sprintf("the file has %d rows, its entry says %d", rows, s.Records))
+	}
+	return nil
+}
+
+// resolve finds the leaves of the table's schema in every source.
+func (e *engine) resolve() error {
+	var err error
+	options := resolve.Options{Lineage: e.q.Table.FormatVersion >= 3, Like: e.sources[0].file.Footer()}
+	if e.target, err = resolve.NewTarget(e.q.Table.Schema, options); err != nil {
+		return err
+	}
+	for _, s := range e.sources {
+		s.mapping, err = resolve.File(e.target, s.file.Footer(), resolve.Context{
+			FormatVersion: e.q.Table.FormatVersion, Names: e.q.Table.Names, HasNames: e.q.Table.HasNames,
+			Type: s.Type, Partition: s.Partition,
+		})
+		if err != nil {
+			return fault.In("merge "+s.Location, err)
+		}
+		for g := range s.file.Footer().RowGroups {
+			if err := s.check(g); err != nil {
+				return fault.In("merge "+s.Location, err)
+			}
+		}
+	}
+	return nil
+}
+
+// check refuses a row group that cannot be read.
+func (s *source) check(g int) error {
+	columns := s.file.Footer().RowGroups[g].Columns
+	for _, m := range s.mapping.Leaves {
+		if m.Leaf < 0 {
+			continue
+		}
+		switch c := &columns[m.Leaf]; {
+		case c.Encrypted:
+			return fault.New(fault.Unsupported, "a column is encrypted")
+		case c.FilePath != "":
+			return fault.New(fault.Unsupported, "a column lies in another file")
+		case c.Codec == format.LZO:
+			return fault.New(fault.Unsupported, "a column is compressed with lzo")
+		}
+	}
+	return nil
+}
+
+// bytes is the stored size of the columns of row group g that move.
+func (s *source) bytes(g int) int64 {
+	n := int64(0)
+	for i := range s.mapping.Leaves {
+		m := &s.mapping.Leaves[i]
+		if m.Leaf >= 0 && !m.Synthetic {
+			n += s.file.Footer().RowGroups[g].Columns[m.Leaf].CompressedSize
+		}
+	}
+	return n
+}
