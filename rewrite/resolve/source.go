@@ -230,3 +230,24 @@ func (s *Source) refuse(l int8) error {
 	}
 	return fault.New(fault.Unsupported, fmt.Sprintf("column %s is required and null in the file", s.required))
 }
+
+// Value converts one value of the file's leaf, such as a bound of its
+// statistics. The conversions keep the order of values. An error says that the
+// target has no such value.
+func (s *Source) Value(b []byte) ([]byte, error) {
+	from := s.conv.from
+	if s.Synthetic || from.width > 0 && len(b) != from.width {
+		return nil, fault.New(fault.Corrupt, fmt.Sprintf("column %s has a bound of %d bytes", s.name, len(b)))
+	}
+	var in, out column.Values
+	in.Reset(from.typ, from.width)
+	in.Append(b)
+	out.Reset(s.target.Type, s.target.Width())
+	if err := s.conv.apply(&in, &out); err != nil {
+		return nil, fault.In("convert a bound of column "+s.name, err)
+	}
+	if out.Len() != 1 {
+		return nil, fault.New(fault.Corrupt, fmt.Sprintf("column %s has a bound and no values", s.name))
+	}
+	return out.At(0), nil
+}
