@@ -17,7 +17,8 @@ import (
 
 // Staged is a file that was written and is referenced by nothing yet.
 type Staged struct {
-	Path     filer.Path
+	Path filer.Path
+	// Location is empty for a movement map, which no table names.
 	Location string
 	Size     int64
 	Identity filer.Identity
@@ -165,7 +166,10 @@ func (s *Stage) claim(ctx context.Context, p filer.Path, cause error) (*filer.En
 }
 
 func (s *Stage) remember(e *filer.Entry) Staged {
-	f := Staged{Path: e.Path, Location: s.loc.Spelling(e.Path), Size: e.Size, Identity: e.Identity()}
+	f := Staged{Path: e.Path, Size: e.Size, Identity: e.Identity()}
+	if e.Path.Bucket() != "" {
+		f.Location = s.loc.Spelling(e.Path)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files[e.Path] = f

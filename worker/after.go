@@ -38,6 +38,9 @@ func (r *Runner) after(ctx context.Context, k ops.Kind, t *Target, st *commit.St
 	res.Actual, res.Counters = &got.Effects, got.Counters
 	res.Reasons = append(res.Reasons, got.Reasons...)
 	res.Warnings = append(res.Warnings, got.Warnings...)
+	if got.Proof != nil {
+		res.Proof = append(res.Proof, got.Proof)
+	}
 }
 
 // remover is the one door through which an operation removes files.

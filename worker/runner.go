@@ -360,6 +360,9 @@ func (r *Runner) settle(ctx context.Context, k ops.Kind, t *Target, st *commit.S
 		}
 	case done.Nothing:
 		res.Status = ops.NothingToDo
+		if work.Left != nil {
+			res.Reasons = append(res.Reasons, work.Left()...)
+		}
 	default:
 		res.Status = ops.Failed
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seaice/seaice/commit"
 	"github.com/seaice/seaice/config"
 	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/manifests"
 	"github.com/seaice/seaice/ops"
@@ -37,8 +38,9 @@ type tools struct {
 
 // loading asks for the rows that deletes delete.
 type loading struct {
-	view *iceberg.View
-	read reading
+	reader filer.Reader
+	view   *iceberg.View
+	read   reading
 	// files are the data files, as their entries describe them.
 	files []*manifests.Entry
 	// deletes are what may apply to them; to says to which files each does.
@@ -95,8 +97,8 @@ type execution struct {
 	// done are the units that are staged and proved, dropped why others are not.
 	done    []*finished
 	dropped []ops.Reason
-	// memory of what was read and written for earlier attempts.
-	known memory
+	// known is what was read and written for earlier attempts.
+	known remembered
 	// attempts by the manifest list they made, and the last one.
 	attempts map[string]*attempt
 	last     *attempt
@@ -255,7 +257,11 @@ func (x *execution) findInputs(ctx context.Context) (map[string]*located, error)
 
 // unit rewrites one unit and takes it in, or leaves it out with a reason.
 func (x *execution) unit(ctx context.Context, u *Unit, progress func(int64)) error {
-	f, err := x.rewrite(ctx, u, progress)
+	var f *finished
+	err := guarded(func() (err error) {
+		f, err = x.rewrite(ctx, u, progress)
+		return err
+	})
 	if err == nil {
 		x.mu.Lock()
 		x.done = append(x.done, f)
@@ -275,6 +281,17 @@ func (x *execution) unit(ctx context.Context, u *Unit, progress func(int64)) err
 	x.drop(u, fault.Of(err).String(), err.Error())
 	x.pr.Note(fmt.Sprintf("%s is left out: %s", u.subject(), err))
 	return nil
+}
+
+// guarded turns a panic, which would end the process as it is not on the
+// caller's goroutine, into an error that stops the operation.
+func guarded(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fault.New(fault.Halt, fmt.Sprintf("panic: %v", p))
+		}
+	}()
+	return fn()
 }
 
 // subject names a unit to people.

@@ -22,9 +22,9 @@ func keyOf(m *manifests.ManifestFile) manifestKey {
 	return manifestKey{path: m.Path, snapshot: m.SnapshotID, seq: m.Seq, firstRow: m.FirstRowID}
 }
 
-// memory is what was read and written before and cannot have changed: manifests
+// remembered is what was read and written before and cannot have changed: manifests
 // are immutable.
-type memory struct {
+type remembered struct {
 	// inputs are the inputs found in a data manifest, deletes those in scope of a
 	// delete manifest.
 	inputs  map[manifestKey][]*located
@@ -35,7 +35,7 @@ type memory struct {
 	fresh    map[string][]*manifests.ManifestFile
 }
 
-func (k *memory) init() {
+func (k *remembered) init() {
 	k.inputs, k.deletes = map[manifestKey][]*located{}, map[manifestKey][]*located{}
 	k.filtered, k.fresh = map[string][]*manifests.ManifestFile{}, map[string][]*manifests.ManifestFile{}
 }

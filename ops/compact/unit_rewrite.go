@@ -262,7 +262,7 @@ func (w *unitWork) deleted(ctx context.Context) ([]*deletes.Positions, error) {
 	if len(w.applied) == 0 {
 		return nil, nil
 	}
-	q := loading{view: w.x.view, read: w.x.read, files: w.files, deletes: w.applied}
+	q := loading{reader: w.x.st.Reader(), view: w.x.view, read: w.x.read, files: w.files, deletes: w.applied}
 	for _, a := range w.u.Deletes {
 		to := a.Inputs
 		if to == nil {

@@ -1,0 +1,111 @@
+package compact
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seaice/seaice/commit"
+	"github.com/seaice/seaice/filer/filertest"
+	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/internal/model"
+	"github.com/seaice/seaice/journal"
+	"github.com/seaice/seaice/manifests"
+	"github.com/seaice/seaice/ops"
+	"github.com/seaice/seaice/rewrite/deletes"
+)
+
+// peerReplacesDeletes commits, as another engine that rewrites delete files, that
+// some go and that one for each data file of positions comes, of the sequence
+// number of those that went.
+func peerReplacesDeletes(t testing.TB, fl *filertest.Filer, tb *model.Scene, gone []*model.File, positions map[string][]int64) {
+	t.Helper()
+	peer := fl.Reopen()
+	v, err := iceberg.Load(t.Context(), peer, tableID)
+	require.NoError(t, err)
+	run, err := journal.New(peer, fl.Virtual()).Open(t.Context(), journal.Options{
+		Table: tableID, UUID: tb.UUID(), Op: "peer", Run: "peer", Base: v.MetadataLocation, Lease: time.Hour,
+	})
+	require.NoError(t, err)
+	c := commit.New(peer, fl.Virtual(), commit.Options{})
+	st := c.Stage(run, v)
+	base, err := commit.BaseOf(v, iceberg.MainBranch)
+	require.NoError(t, err)
+	_, err = c.Commit(t.Context(), commit.Change{Operation: "peer", Base: base, Rebuild: func(ctx context.Context, head *iceberg.View, st *commit.Stage) (commit.Next, error) {
+		return replaceDeletes(ctx, t, head, st, gone, positions)
+	}}, st)
+	require.NoError(t, err)
+	require.NoError(t, run.Close(t.Context(), journal.Committed))
+}
+
+func replaceDeletes(ctx context.Context, t testing.TB, head *iceberg.View, st *commit.Stage, gone []*model.File, positions map[string][]int64) (commit.Next, error) {
+	place, err := newPlacement(head)
+	require.NoError(t, err)
+	x := &execution{tools: fakeTools(), st: st, place: place, p: &Plan{}, pr: ops.Silent{}}
+	x.known.init()
+	a := &attempt{x: x, st: st, head: head}
+	a.sn, err = st.Begin(head, iceberg.MainBranch)
+	require.NoError(t, err)
+	list, err := a.sn.Manifests(ctx)
+	require.NoError(t, err)
+	paths := map[string]bool{}
+	for _, f := range gone {
+		paths[f.Path] = true
+	}
+	files := map[string]*manifests.Entry{}
+	var seq manifests.Opt[iceberg.SeqNum]
+	var sum commit.Summary
+	var next []*manifests.ManifestFile
+	for _, m := range list {
+		r := &removal{data: map[string]bool{}, deletes: map[deleteKey]bool{}}
+		for e, err := range manifests.EntriesOf(ctx, st.Reader(), head.Locations, m, manifests.ReadOptions{}) {
+			require.NoError(t, err)
+			if !e.Live() {
+				continue
+			}
+			if e.Content == manifests.Data {
+				files[e.Path] = e.Clone()
+			}
+			if paths[e.Path] {
+				r.deletes[deleteKey{e.DeleteID(), e.DataSeq.Value}] = true
+				seq = manifests.Some(max(seq.Value, e.DataSeq.Value))
+				sum.RemovedDeleteFiles++
+				sum.RemovedPositionFiles++
+				sum.RemovedPositions += e.Records
+				sum.RemovedBytes += e.Bytes
+			}
+		}
+		if len(r.deletes) == 0 {
+			next = append(next, m)
+			continue
+		}
+		heirs, err := a.filter(ctx, m, r)
+		require.NoError(t, err)
+		next = append(next, heirs...)
+	}
+	var added []*manifests.Entry
+	for path, at := range positions {
+		f := files[path]
+		require.NotNil(t, f)
+		part, err := head.Metadata.PartitionType(f.SpecID)
+		require.NoError(t, err)
+		d, err := a.markFile(ctx, part, marking{file: f, rows: deletes.Of(at...), version: 2})
+		require.NoError(t, err)
+		e := &manifests.Entry{Status: manifests.Added, DataSeq: seq, File: d}
+		added = append(added, e)
+		sum.AddedDeleteFiles++
+		sum.AddedPositionFiles++
+		sum.AddedPositions += d.Records
+		sum.AddedBytes += d.Bytes
+	}
+	fresh, err := a.added(ctx, added)
+	require.NoError(t, err)
+	for _, e := range added {
+		p, err := head.Locations.Resolve(e.Path)
+		require.NoError(t, err)
+		st.Use(p)
+	}
+	return a.sn.Finish(ctx, "delete", append(fresh, next...), sum)
+}
