@@ -116,6 +116,9 @@ func (tb *Table) adopt(ctx context.Context, s icetable.Snapshot) error {
 		snap.Manifests = append(snap.Manifests, m)
 		fresh = append(fresh, added...)
 	}
+	for _, f := range fresh {
+		f.schema = tb.SchemaByID(snap.Schema)
+	}
 	if err := tb.identify(snap, fresh); err != nil {
 		return err
 	}

@@ -41,6 +41,9 @@ func (tb *Table) fileGap(s *Snapshot, schema *icego.Schema, e *Entry) string {
 	if len(tb.physicalRow(e, 0)) != len(written) {
 		return "it reads an identity partition column that is not in the file as null"
 	}
+	if e.File.schema != nil && emptied(&icego.StructType{FieldList: schema.Fields()}, &icego.StructType{FieldList: e.File.schema.Fields()}) {
+		return "it refuses structs of which a data file has no field that there is now"
+	}
 	for _, f := range schema.Fields() {
 		if _, has := written[iceberg.FieldID(f.ID)]; has || f.InitialDefault == nil {
 			continue
@@ -72,6 +75,38 @@ func (tb *Table) fileGap(s *Snapshot, schema *icego.Schema, e *Entry) string {
 		}
 	}
 	return ""
+}
+
+// emptied says that a struct that is read has no field in common with what the
+// file has of it.
+func emptied(read, file icego.Type) bool {
+	switch read := read.(type) {
+	case *icego.StructType:
+		st, ok := file.(*icego.StructType)
+		if !ok {
+			return false
+		}
+		common := 0
+		for _, f := range read.FieldList {
+			for _, old := range st.FieldList {
+				if old.ID != f.ID {
+					continue
+				}
+				common++
+				if emptied(f.Type, old.Type) {
+					return true
+				}
+			}
+		}
+		return common == 0
+	case *icego.ListType:
+		lt, ok := file.(*icego.ListType)
+		return ok && emptied(read.Element, lt.Element)
+	case *icego.MapType:
+		mt, ok := file.(*icego.MapType)
+		return ok && emptied(read.ValueType, mt.ValueType)
+	}
+	return false
 }
 
 // droppedStruct says that a file has a struct column that is not read.

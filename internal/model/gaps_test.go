@@ -84,6 +84,17 @@ func TestReaderGapsAreReal(t *testing.T) {
 				s.EqualityDelete([]string{"a"}, s.R(9, 10, 0))
 			},
 		},
+		"struct of which nothing is left in a file": {
+			model.Config{Schema: icego.NewSchema(0,
+				icego.NestedField{ID: 1, Name: "id", Type: icego.Int64Type{}, Required: true},
+				icego.NestedField{ID: 2, Name: "s", Type: &icego.StructType{FieldList: []icego.NestedField{{ID: 3, Name: "x", Type: icego.Int32Type{}}}}},
+			)},
+			func(s *model.Scene) {
+				s.Append(s.R(1, model.Row{3: int32(7)}))
+				s.Do(s.Promote(t.Context(), "s", &icego.StructType{FieldList: []icego.NestedField{{ID: 4, Name: "y", Type: icego.Int32Type{}}}}))
+				s.Append(s.R(2, model.Row{4: int32(8)}))
+			},
+		},
 		"unknown field in a manifest": {
 			model.Config{Style: model.Style{UnknownField: true}},
 			func(s *model.Scene) { s.Append(s.R(1, "a")) },

@@ -42,6 +42,23 @@ type parquetOptions struct {
 	rowGroupRows int    // 0 is one row group
 	fieldIDs     bool
 	dictionary   bool
+	pageRows     int // 0 is one page
+	pageV2       bool
+	pageIndex    bool
+}
+
+func (o parquetOptions) properties(codec compress.Compression) *parquet.WriterProperties {
+	all := []parquet.WriterProperty{
+		parquet.WithCompression(codec), parquet.WithDictionaryDefault(o.dictionary), parquet.WithStats(true),
+		parquet.WithCreatedBy("model"), parquet.WithPageIndexEnabled(o.pageIndex),
+	}
+	if o.pageV2 {
+		all = append(all, parquet.WithDataPageVersion(parquet.DataPageV2))
+	}
+	if o.pageRows > 0 { // a page ends with the batch that fills it
+		all = append(all, parquet.WithBatchSize(int64(o.pageRows)), parquet.WithDataPageSize(1))
+	}
+	return parquet.NewWriterProperties(all...)
 }
 
 var codecs = map[string]compress.Compression{
@@ -73,9 +90,7 @@ func encodeParquet(s *icego.Schema, rows []Row, o parquetOptions) (parquetFile, 
 		}
 	}
 	var buf bytes.Buffer
-	props := parquet.NewWriterProperties(parquet.WithCompression(codec), parquet.WithDictionaryDefault(o.dictionary),
-		parquet.WithStats(true), parquet.WithCreatedBy("model"))
-	w, err := pqarrow.NewFileWriter(as, &buf, props, pqarrow.DefaultWriterProps())
+	w, err := pqarrow.NewFileWriter(as, &buf, o.properties(codec), pqarrow.DefaultWriterProps())
 	if err != nil {
 		return parquetFile{}, fault.Wrap(fault.Unsupported, "open parquet writer", err)
 	}

@@ -31,6 +31,9 @@ type RandomOptions struct {
 	Without []string
 	// PlainStyle keeps to the plain style and spelling.
 	PlainStyle bool
+	// Varied makes deeply nested columns that change, and data files of many
+	// layouts: pages of a few rows, both versions of pages, page indexes.
+	Varied bool
 	// Config is the base of the table's.
 	Config Config
 }
@@ -38,6 +41,7 @@ type RandomOptions struct {
 // Generator makes random steps on a table. All follows from the seed.
 type Generator struct {
 	*Table
+	pcg *rand.PCG
 	rng *rand.Rand
 	o   RandomOptions
 	key int64
@@ -61,7 +65,8 @@ func NewGenerator(ctx context.Context, fl filer.Filer, seed uint64, o RandomOpti
 	if o.Columns == 0 {
 		o.Columns = 5
 	}
-	g := &Generator{rng: rand.New(rand.NewPCG(seed, 0x5ea1ce)), o: o}
+	g := &Generator{pcg: rand.NewPCG(seed, 0x5ea1ce), o: o}
+	g.rng = rand.New(g.pcg)
 	cfg := o.Config
 	cfg.Seed = seed
 	cfg.Version = pick(g.rng, o.Versions)
@@ -97,6 +102,17 @@ func Random(ctx context.Context, fl filer.Filer, seed uint64, o RandomOptions) (
 	return g, nil
 }
 
+// Fork is a generator in the same state over fl, which must hold the same files.
+// Both make the same steps from now on, each on its own table; see Table.Fork.
+func (g *Generator) Fork(fl filer.Filer) *Generator {
+	out := *g
+	out.Table, out.Log = g.Table.Fork(fl), slices.Clone(g.Log)
+	pcg := *g.pcg
+	out.pcg = &pcg
+	out.rng = rand.New(out.pcg)
+	return &out
+}
+
 func pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
 
 // chance is true once in n times.
@@ -129,6 +145,11 @@ func (g *Generator) schema(version int) *icego.Schema {
 	for i := range 1 + g.rng.IntN(g.o.Columns) {
 		f := icego.NestedField{ID: next, Name: fmt.Sprintf("c%d", i), Type: g.primitive(version), Required: g.chance(4)}
 		next++
+		if g.o.Varied {
+			f.Type = g.deepType(version, 3, &next)
+			fields = append(fields, f)
+			continue
+		}
 		switch g.rng.IntN(12) {
 		case 0:
 			f.Type = &icego.StructType{FieldList: []icego.NestedField{
@@ -310,6 +331,9 @@ func (g *Generator) options(branch string) Options {
 		Plain: g.chance(3), NoMetrics: g.chance(8),
 	}}
 	o.MergeManifests, o.KeepDead = g.chance(5), g.chance(8)
+	if g.o.Varied {
+		g.vary(&o.Layout)
+	}
 	if !g.o.PlainStyle {
 		o.Format = pick(g.rng, []string{"", "", "", "parquet"})
 	}

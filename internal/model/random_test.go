@@ -63,6 +63,16 @@ func TestRandomHistoriesReadAsTheModelSays(t *testing.T) {
 	}
 }
 
+// The same with nested columns that change and files of many layouts.
+func TestVariedHistoriesReadAsTheModelSays(t *testing.T) {
+	from, to := seeds(t)
+	for seed := from; seed < to; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			require.NoError(t, history(t.Context(), seed, model.RandomOptions{Varied: true, Rows: 20}))
+		})
+	}
+}
+
 // TestProofRandomHistories tries new and longer histories for SEAICE_PROOF.
 func TestProofRandomHistories(t *testing.T) {
 	text := os.Getenv("SEAICE_PROOF")

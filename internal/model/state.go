@@ -73,6 +73,10 @@ type File struct {
 	SplitOffsets []int64
 	SortOrder    *iceberg.SortOrderID
 	KeyMetadata  []byte
+
+	// schema is what a data file was written under, of others' files what their
+	// snapshot has.
+	schema *icego.Schema
 }
 
 // identity tells files apart; vectors share a path.

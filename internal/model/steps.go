@@ -48,7 +48,7 @@ var steps = []step{
 // StepNames are the names of all steps.
 func StepNames() []string {
 	var out []string
-	for _, s := range steps {
+	for _, s := range slices.Concat(steps, nestedSteps) {
 		out = append(out, s.name)
 	}
 	return out
@@ -59,6 +59,10 @@ func StepNames() []string {
 func (g *Generator) Step(ctx context.Context) error {
 	if err := g.Refresh(ctx); err != nil {
 		return err
+	}
+	steps := steps
+	if g.o.Varied {
+		steps = slices.Concat(steps, nestedSteps)
 	}
 	total := 0
 	for _, s := range steps {
@@ -249,19 +253,24 @@ func (g *Generator) stepRenameColumn(ctx context.Context) (string, error) {
 	return f.Name + " to " + to, g.RenameColumn(ctx, f.Name, to)
 }
 
-func (g *Generator) stepPromote(ctx context.Context) (string, error) {
-	f := pick(g.rng, g.Schema().Fields())
-	var to icego.Type
-	switch t := f.Type.(type) {
+// wider is a type that t can be promoted to, nil if there is none.
+func (g *Generator) wider(t icego.Type) icego.Type {
+	switch t := t.(type) {
 	case icego.Int32Type:
-		to = icego.Int64Type{}
+		return icego.Int64Type{}
 	case icego.Float32Type:
-		to = icego.Float64Type{}
+		return icego.Float64Type{}
 	case icego.DecimalType:
 		if t.Precision() < 38 {
-			to = icego.DecimalTypeOf(t.Precision()+1+g.rng.IntN(38-t.Precision()), t.Scale())
+			return icego.DecimalTypeOf(t.Precision()+1+g.rng.IntN(38-t.Precision()), t.Scale())
 		}
 	}
+	return nil
+}
+
+func (g *Generator) stepPromote(ctx context.Context) (string, error) {
+	f := pick(g.rng, g.Schema().Fields())
+	to := g.wider(f.Type)
 	if to == nil {
 		return "", errSkip
 	}

@@ -30,6 +30,12 @@ type Layout struct {
 	Codec string
 	// Plain turns dictionary encoding off.
 	Plain bool
+	// PageRows cuts columns into pages of about so many rows; 0 is one page.
+	PageRows int
+	// PageV2 writes data pages of version 2.
+	PageV2 bool
+	// PageIndex writes column and offset indexes.
+	PageIndex bool
 	// Format is how manifests spell the format; "" is PARQUET.
 	Format string
 	// NoFieldIDs leaves the field ids out of the data files; the table needs a
@@ -78,7 +84,10 @@ func (l Layout) format() string {
 }
 
 func (l Layout) parquet() parquetOptions {
-	return parquetOptions{codec: l.Codec, rowGroupRows: l.RowGroupRows, fieldIDs: !l.NoFieldIDs, dictionary: !l.Plain}
+	return parquetOptions{
+		codec: l.Codec, rowGroupRows: l.RowGroupRows, fieldIDs: !l.NoFieldIDs, dictionary: !l.Plain,
+		pageRows: l.PageRows, pageV2: l.PageV2, pageIndex: l.PageIndex,
+	}
 }
 
 // keep stores new rows and names them.
@@ -167,7 +176,7 @@ func (tb *Table) writeDataFile(ctx context.Context, spec icego.PartitionSpec, pa
 	s := tb.fileSchema(l)
 	f := &File{
 		Content: Data, Format: l.format(), Spec: iceberg.SpecID(spec.ID()), Partition: partition, Records: int64(len(rows)),
-		Rows: slices.Clone(rows), SortOrder: l.SortOrder, KeyMetadata: l.KeyMetadata,
+		Rows: slices.Clone(rows), SortOrder: l.SortOrder, KeyMetadata: l.KeyMetadata, schema: s,
 	}
 	for _, r := range rows {
 		written := Row{}
