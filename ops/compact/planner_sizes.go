@@ -1,0 +1,90 @@
+package compact
+
+import (
+	"math"
+
+	"github.com/seaice/seaice/config"
+)
+
+const (
+	// unitTargets is the size of a unit in outputs. Smaller units commit earlier
+	// and lose less when they fail; larger ones divide more evenly.
+	unitTargets = 8
+	// maxUnitInputs bounds the files of a unit: each is open while the unit is
+	// rewritten, with its footer in memory.
+	maxUnitInputs = 5_000
+	// maxPlanInputs and maxPlanDeletes bound the inputs of a plan, and the pairs
+	// of a unit and a delete; the rest is for the next run.
+	maxPlanInputs  = 50_000
+	maxPlanDeletes = 1_000_000
+	// lookBack is how many units of a partition are open at a time while files
+	// are packed. With a sort column it is one: ranges must not mix.
+	lookBack = 4
+)
+
+// sizes are the settings about sizes, resolved to bytes.
+type sizes struct {
+	target, least, most int64
+	maxRows             int64
+	// unit bounds a unit's input as far as files can be divided.
+	unit int64
+	// cap is the most input of a run, and so of a unit; 0 for none.
+	cap    int64
+	inputs int64
+}
+
+func newSizes(s *config.Settings) sizes {
+	z := sizes{
+		target: s.TargetFileBytes, least: percent(s.TargetFileBytes, s.MinFileSizePercent), most: percent(s.TargetFileBytes, s.MaxFileSizePercent),
+		maxRows: s.MaxRowsPerFile, cap: s.MaxRewriteBytes, inputs: maxUnitInputs,
+	}
+	z.unit = math.MaxInt64
+	if z.target <= math.MaxInt64/unitTargets {
+		z.unit = z.target * unitTargets
+	}
+	if s.MaxFiles > 0 {
+		z.inputs = min(z.inputs, s.MaxFiles)
+	}
+	return z
+}
+
+func percent(n int64, p int) int64 { return n/100*int64(p) + n%100*int64(p)/100 }
+
+// outputs is the number of files that bytes and rows become, and the size at
+// which each of them is to be ended.
+//
+// The number is that which brings the mean nearest to the target without leaving
+// what is neither small nor large, so that outputs are no candidates. The size
+// has room for what was estimated too low, but little: n-1 files that take more
+// than their share leave a small last one.
+func (z sizes) outputs(bytes, rows int64) (n, target int64) {
+	if rows == 0 {
+		return 0, z.target
+	}
+	n = 1
+	if bytes > z.target {
+		n = z.pick(bytes, bytes/z.target)
+	}
+	if z.maxRows > 0 {
+		n = max(n, (rows-1)/z.maxRows+1)
+	}
+	if n == 1 {
+		return 1, max(z.target, z.most)
+	}
+	share := (bytes-1)/n + 1
+	return n, max(1, share+min(share/10, share/(5*(n-1))))
+}
+
+// pick chooses between lo outputs and one more.
+func (z sizes) pick(bytes, lo int64) int64 {
+	hi := lo + 1
+	if bytes%z.target == 0 {
+		return lo
+	}
+	large, small := float64(bytes)/float64(lo), float64(bytes)/float64(hi)
+	switch fitsHi := small >= float64(z.least); {
+	case large > float64(z.most), fitsHi && large*small >= float64(z.target)*float64(z.target):
+		return hi
+	}
+	return lo
+}

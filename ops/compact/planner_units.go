@@ -1,0 +1,258 @@
+package compact
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/seaice/seaice/manifests"
+)
+
+// draft is a unit by the numbers of its candidates.
+type draft struct {
+	files []uint32
+	part  uint32
+	// in and rowsIn are the inputs' sizes, bytes and rows what should be left of
+	// them.
+	in, rowsIn, bytes, rows int64
+	outputs, target         int64
+	exact                   bool
+	// deletes estimates how many deletes apply.
+	deletes int64
+}
+
+// choose packs the candidates of each partition into units and keeps those that
+// help and fit into this run.
+func (w *work) choose() error {
+	order := make([]uint32, w.found.n)
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	rank := w.ranks()
+	slices.SortFunc(order, func(a, b uint32) int {
+		x, y := w.found.at(a), w.found.at(b)
+		if c := cmp.Compare(rank[x.part], rank[y.part]); c != 0 {
+			return c
+		}
+		if w.order.known() {
+			if c := w.order.compare(w.found.key(a), w.found.key(b)); c != 0 {
+				return c
+			}
+		}
+		return cmp.Or(cmp.Compare(x.seq, y.seq), cmp.Compare(x.manifest, y.manifest), cmp.Compare(x.entry, y.entry))
+	})
+	w.found.keys = nil
+	for start := 0; start < len(order); {
+		end := start + 1
+		for end < len(order) && w.found.at(order[end]).part == w.found.at(order[start]).part {
+			end++
+		}
+		for _, files := range w.pack(order[start:end]) {
+			w.propose(w.draft(files))
+		}
+		start = end
+	}
+	w.limit()
+	return nil
+}
+
+// ranks orders partitions by spec and tuple.
+func (w *work) ranks() []uint32 {
+	byRank := make([]uint32, len(w.parts.all))
+	for i := range byRank {
+		byRank[i] = uint32(i)
+	}
+	slices.SortFunc(byRank, func(a, b uint32) int {
+		x, y := w.parts.all[a], w.parts.all[b]
+		return cmp.Or(cmp.Compare(x.key.Spec, y.key.Spec), manifests.CompareTuples(x.tuple, y.tuple), cmp.Compare(x.key.Tuple, y.key.Tuple))
+	})
+	rank := make([]uint32, len(byRank))
+	for r, i := range byRank {
+		rank[i] = uint32(r)
+	}
+	return rank
+}
+
+// left over of a file's bytes when its deleted rows are gone.
+func (f *candidate) remaining() int64 {
+	if f.records == 0 {
+		return 0
+	}
+	return int64(float64(f.bytes) * (float64(f.records-f.gone) / float64(f.records)))
+}
+
+// bin is a unit being packed.
+type bin struct {
+	files []uint32
+	bytes int64 // as will be left
+	in    int64
+}
+
+// pack divides the candidates of a partition, in order, into bins of like size.
+//
+// The size follows from the sum, so that the last bin is no small rest: a bin is
+// full when it has its share and the next file does not fit, which leaves room
+// for the largest file. Without a sort column several bins are open at a time,
+// and a file goes to the first that it fits.
+func (w *work) pack(files []uint32) [][]uint32 {
+	var in, sum, largest int64
+	for _, i := range files {
+		f := w.found.at(i)
+		in, sum, largest = add(in, f.bytes), add(sum, f.remaining()), max(largest, f.remaining())
+	}
+	bins := max((sum-1)/w.sizes.unit, int64(len(files)-1)/w.sizes.inputs) + 1
+	if w.sizes.cap > 0 {
+		bins = max(bins, (in-1)/w.sizes.cap+1)
+	}
+	room := add((max(sum, 1)-1)/bins+1, largest)
+	open := lookBack
+	if w.order.known() {
+		open = 1
+	}
+	var out [][]uint32
+	var now []*bin
+	for _, i := range files {
+		f := w.found.at(i)
+		at := slices.IndexFunc(now, func(b *bin) bool {
+			return add(b.bytes, f.remaining()) <= room && int64(len(b.files)) < w.sizes.inputs &&
+				(w.sizes.cap == 0 || add(b.in, f.bytes) <= w.sizes.cap)
+		})
+		if at < 0 {
+			if len(now) == open {
+				out, now = append(out, now[0].files), now[1:]
+			}
+			at, now = len(now), append(now, &bin{})
+		}
+		b := now[at]
+		b.files, b.bytes, b.in = append(b.files, i), add(b.bytes, f.remaining()), add(b.in, f.bytes)
+	}
+	for _, b := range now {
+		out = append(out, b.files)
+	}
+	return out
+}
+
+// draft sums up what a unit would do.
+func (w *work) draft(files []uint32) draft {
+	d := draft{files: files, part: w.found.at(files[0]).part, exact: true}
+	for _, i := range files {
+		f := w.found.at(i)
+		d.in, d.rowsIn = add(d.in, f.bytes), add(d.rowsIn, f.records)
+		d.bytes, d.rows = add(d.bytes, f.remaining()), add(d.rows, f.records-f.gone)
+		d.exact = d.exact && f.exact
+		d.deletes = max(d.deletes, int64(f.deletes))
+		if f.deletes > 0 {
+			d.deletes++ // at least one that is the file's own
+		}
+	}
+	d.outputs, d.target = w.sizes.outputs(d.bytes, d.rows)
+	return d
+}
+
+// propose keeps a draft that helps: fewer files, fewer deletes, or an oversized
+// file split. The others' files stay, with a reason.
+func (w *work) propose(d draft) {
+	n := int64(len(d.files))
+	var triggered, large, all bool
+	for _, i := range d.files {
+		f := w.found.at(i)
+		triggered = triggered || f.triggered
+		large = large || f.why == becauseLarge
+		all = all || f.why == becauseAll
+	}
+	helps := d.outputs < n || triggered || large && d.outputs > 1
+	switch {
+	case helps && (n >= int64(w.set.MinInputFiles) || triggered || large || w.set.RewriteAll):
+		w.drafts = append(w.drafts, d)
+		return
+	case n < int64(w.set.MinInputFiles) && !w.set.RewriteAll:
+		w.leave(d, left{
+			code: "below-min-input-files", subject: "data files", setting: "min_input_files",
+			text: fmt.Sprintf("worth a rewrite, but fewer than %d can be put together", w.set.MinInputFiles),
+		})
+	default:
+		l := left{code: "no-gain", subject: "data files", setting: "target_file_size_mb", text: "a rewrite would make as many files of them"}
+		if w.sizes.maxRows > 0 {
+			if unbound, _ := (sizes{target: w.sizes.target, least: w.sizes.least, most: w.sizes.most}).outputs(d.bytes, d.rows); unbound < d.outputs {
+				l.setting = "max_rows_per_file"
+			}
+		}
+		w.leave(d, l)
+	}
+}
+
+// leave notes that the candidates of a draft stay.
+func (w *work) leave(d draft, l left) {
+	w.left.add(l, int64(len(d.files)))
+	w.stay(d)
+}
+
+func (w *work) stay(d draft) {
+	for _, i := range d.files {
+		f := w.found.at(i)
+		w.parts.all[f.part].least.see(f.seq)
+		w.totals.least.see(f.seq)
+	}
+}
+
+// gain is what a draft saves for each byte it reads: the order in which drafts
+// are taken when not all fit.
+func (w *work) gain(d *draft) float64 {
+	saved := int64(len(d.files)) - d.outputs + d.deletes
+	return float64(saved) / (float64(d.in) + 1<<20)
+}
+
+// limit takes drafts, the most useful first, as long as they fit into one run.
+func (w *work) limit() {
+	byGain := make([]int, len(w.drafts))
+	for i := range byGain {
+		byGain[i] = i
+	}
+	slices.SortStableFunc(byGain, func(a, b int) int { return cmp.Compare(w.gain(&w.drafts[b]), w.gain(&w.drafts[a])) })
+	var r run
+	r.partitions = map[uint32]bool{}
+	taken := make([]bool, len(w.drafts))
+	for _, i := range byGain {
+		d := &w.drafts[i]
+		if l := r.take(w, d); l != nil {
+			w.leave(*d, *l)
+			continue
+		}
+		taken[i] = true
+	}
+	kept := w.drafts[:0]
+	for i := range w.drafts {
+		if taken[i] {
+			kept = append(kept, w.drafts[i])
+		}
+	}
+	w.drafts = kept
+}
+
+// run is what one run has taken on.
+type run struct {
+	bytes, files, deletes int64
+	partitions            map[uint32]bool
+}
+
+// take adds a draft, or says which limit keeps it out.
+func (r *run) take(w *work, d *draft) *left {
+	files := add(r.files, int64(len(d.files)))
+	l := left{subject: "data files"}
+	switch s := w.set; {
+	case s.MaxRewriteBytes > 0 && add(r.bytes, d.in) > s.MaxRewriteBytes:
+		l.code, l.setting, l.text = "max-rewrite", "max_rewrite_mb", "of "+size(s.MaxRewriteBytes)
+	case s.MaxFiles > 0 && files > s.MaxFiles:
+		l.code, l.setting, l.text = "max-files", "max_files", fmt.Sprintf("of %d files", s.MaxFiles)
+	case s.MaxPartitions > 0 && !r.partitions[d.part] && int64(len(r.partitions)) >= s.MaxPartitions:
+		l.code, l.setting, l.text = "max-partitions", "max_partitions", fmt.Sprintf("of %d partitions", s.MaxPartitions)
+	case files > maxPlanInputs || add(r.deletes, d.deletes) > maxPlanDeletes && r.files > 0:
+		l.code, l.text = "plan-full", fmt.Sprintf("of %d files, or %d deletes of units", maxPlanInputs, maxPlanDeletes)
+	default:
+		r.bytes, r.files, r.deletes = add(r.bytes, d.in), files, add(r.deletes, d.deletes)
+		r.partitions[d.part] = true
+		return nil
+	}
+	l.text = "left to the next run; they are beyond the limit " + l.text
+	return &l
+}
