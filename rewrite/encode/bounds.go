@@ -201,8 +201,11 @@ func (b *bounds) result() (state Bounds, least, greatest []byte) {
 		lo, hi := zeros(b.minF, b.maxF)
 		return BoundsSet, eight(math.Float64bits(lo)), eight(math.Float64bits(hi))
 	}
-	return BoundsSet, bytes.Clone(b.min), bytes.Clone(b.max)
+	return BoundsSet, own(b.min), own(b.max)
 }
+
+// own is a copy of b that is not nil: an empty bound is a bound.
+func own(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
 
 // zeros gives a zero bound the sign that covers both zeros.
 func zeros(lo, hi float64) (float64, float64) {

@@ -45,6 +45,9 @@ func TestPeersReadWhatIsWritten(t *testing.T) {
 		}
 		r := &random{state: rapid.Uint64().Draw(t, "seed")}
 		most := rapid.SampledFrom([]int{1, 30, 3000}).Draw(t, "rows")
+		if o.PageRows == 1 || o.PageBytes == 1 {
+			most = min(most, 200) // the peers take long for thousands of pages
+		}
 		kinds := rapid.SampledFrom([]int{1, 5, 300, 1 << 20}).Draw(t, "kinds")
 		nulls := rapid.SampledFrom([]int{0, 10, 100}).Draw(t, "nulls")
 		var groups [][][]column.Batch
@@ -72,6 +75,11 @@ func checkPeers(t require.TestingT, w *written) {
 	for g := range w.groups {
 		for l := range w.groups[g] {
 			equalRows(t, w.groups[g][l], arrowRows(t, w.data, g, l), "arrow-go")
+			if w.result.Footer.RowGroups[g].Columns[l].Codec == format.LZ4Raw {
+				// parquet-go drops what it decompressed if a third of the page's
+				// length is less than the compressed one.
+				continue
+			}
 			equalRows(t, w.groups[g][l], peerRows(t, f, w.schema, g, l, 0), "parquet-go")
 		}
 	}

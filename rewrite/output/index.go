@@ -1,8 +1,6 @@
 package output
 
 import (
-	"bytes"
-
 	"github.com/seaice/seaice/rewrite/encode"
 	"github.com/seaice/seaice/rewrite/format"
 )
@@ -22,7 +20,7 @@ func (l *location) shorten(leaf *format.Node) {
 			greatest = short
 		}
 	}
-	x.Min, x.Max = bytes.Clone(least), bytes.Clone(greatest)
+	x.Min, x.Max = own(least), own(greatest)
 }
 
 func (c *Chunk) offsetIndex() *format.OffsetIndex {

@@ -1,8 +1,6 @@
 package output
 
 import (
-	"bytes"
-
 	"github.com/seaice/seaice/rewrite/encode"
 	"github.com/seaice/seaice/rewrite/format"
 )
@@ -44,21 +42,24 @@ func (s *summary) merge(o *summary) {
 	case o.bounds == encode.BoundsUnknown:
 		s.bounds, s.min, s.max = encode.BoundsUnknown, nil, nil
 	case s.bounds == encode.BoundsNone:
-		s.bounds, s.min, s.max = encode.BoundsSet, bytes.Clone(o.min), bytes.Clone(o.max)
+		s.bounds, s.min, s.max = encode.BoundsSet, own(o.min), own(o.max)
 		s.minExact, s.maxExact = o.minExact, o.maxExact
 	default:
 		if c := s.order.Compare(o.min, s.min); c < 0 {
-			s.min, s.minExact = bytes.Clone(o.min), o.minExact
+			s.min, s.minExact = own(o.min), o.minExact
 		} else if c == 0 {
 			s.minExact = s.minExact || o.minExact
 		}
 		if c := s.order.Compare(o.max, s.max); c > 0 {
-			s.max, s.maxExact = bytes.Clone(o.max), o.maxExact
+			s.max, s.maxExact = own(o.max), o.maxExact
 		} else if c == 0 {
 			s.maxExact = s.maxExact || o.maxExact
 		}
 	}
 }
+
+// own is a copy of a bound, which is not nil: an empty bound is a bound.
+func own(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
 
 func both(a, b int64) int64 {
 	if a < 0 || b < 0 {
@@ -89,7 +90,7 @@ func stated(leaf *format.Node, st *format.Statistics, z *format.SizeStatistics) 
 		}
 		if st.Min != nil && st.Max != nil && s.order.Check(st.Min) && s.order.Check(st.Max) && s.order.Compare(st.Min, st.Max) <= 0 {
 			least, greatest := s.order.CoverZeros(st.Min, st.Max)
-			s.bounds, s.min, s.max = encode.BoundsSet, bytes.Clone(least), bytes.Clone(greatest)
+			s.bounds, s.min, s.max = encode.BoundsSet, own(least), own(greatest)
 			s.minExact = st.MinExact != nil && *st.MinExact
 			s.maxExact = st.MaxExact != nil && *st.MaxExact
 		}
