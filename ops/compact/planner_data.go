@@ -221,10 +221,10 @@ func (w *work) judge(e *manifests.Entry, part uint32, p *partition) (candidate, 
 			code: "where-undecided", subject: "data files of " + w.spec(p), setting: "where", text: "the spec cannot decide the condition",
 		}
 	}
+	b := w.index.burdenOf(e, part, p.deletes)
 	if e.Format != manifests.Parquet {
 		return candidate{}, &left{code: "not-parquet", subject: fmt.Sprintf("data files in %.20s", e.Format), text: "only Parquet is rewritten"}
 	}
-	b := w.index.burdenOf(e, part, p.deletes)
 	f := candidate{
 		bytes: e.Bytes, records: e.Records, gone: b.gone, seq: e.DataSeq.Or(0), part: part, deletes: uint32(min(b.applies, maxPlanDeletes)), exact: b.exact,
 	}

@@ -30,7 +30,9 @@ type named struct {
 	part uint32
 	// vector tells a deletion vector from a position delete file.
 	vector bool
-	bad    unread
+	// alive: a live file is hit.
+	alive bool
+	bad   unread
 }
 
 // scope are the deletes of a partition, or of the table, that name no file: data
@@ -212,13 +214,14 @@ func (x *deleteIndex) burdenOf(e *manifests.Entry, part uint32, own *scope) burd
 func (x *deleteIndex) byName(e *manifests.Entry, part uint32) (b burden, vector bool) {
 	b.exact = true
 	path, seq := hash(e.Path), e.DataSeq.Or(0)
-	i, _ := slices.BinarySearchFunc(x.named, path, func(n named, h uint64) int { return cmp.Compare(n.path, h) })
-	for ; i < len(x.named) && x.named[i].path == path; i++ {
+	for i := x.first(path); i < len(x.named) && x.named[i].path == path; i++ {
 		n := &x.named[i]
 		if n.part != part || n.seq < seq {
 			continue
 		}
+		n.alive = true
 		if n.vector {
+			x.revive(path, part, seq)
 			return burden{applies: 1, counts: 1, named: n.rows, gone: n.rows, exact: true, bad: n.bad}, true
 		}
 		b.applies++
@@ -230,6 +233,32 @@ func (x *deleteIndex) byName(e *manifests.Entry, part uint32) (b burden, vector 
 		}
 	}
 	return b, false
+}
+
+// revive notes of all deletes that name a live file that they do.
+func (x *deleteIndex) revive(path uint64, part uint32, seq iceberg.SeqNum) {
+	for i := x.first(path); i < len(x.named) && x.named[i].path == path; i++ {
+		if n := &x.named[i]; n.part == part && n.seq >= seq {
+			n.alive = true
+		}
+	}
+}
+
+// first is the place of the first delete that names the path.
+func (x *deleteIndex) first(path uint64) int {
+	i, _ := slices.BinarySearchFunc(x.named, path, func(n named, h uint64) int { return cmp.Compare(n.path, h) })
+	return i
+}
+
+// alive reports whether a delete that names a path hits a live file.
+func (x *deleteIndex) alive(path string, part uint32, seq iceberg.SeqNum) bool {
+	h := hash(path)
+	for i := x.first(h); i < len(x.named) && x.named[i].path == h; i++ {
+		if n := &x.named[i]; n.alive && n.part == part && n.seq == seq {
+			return true
+		}
+	}
+	return false
 }
 
 // apply adds the deletes of a scope. A position delete can only hit a file that
@@ -318,6 +347,9 @@ func (s *seqMin) see(seq iceberg.SeqNum) {
 		s.seq, s.known = seq, true
 	}
 }
+
+// below reports whether there is a number less than seq.
+func (s seqMin) below(seq iceberg.SeqNum) bool { return s.known && s.seq < seq }
 
 // partitions numbers the partitions of the table in the order they are met.
 type partitions struct {

@@ -20,9 +20,17 @@ type totals struct {
 	least seqMin
 	// old are files of other specs than the table's own.
 	old int64
-	// shadowed are deletes that name inputs and do not apply to them: they go
-	// with them.
-	shadowed, shadowedBytes int64
+	// retired are the deletes that leave the table, and the manifests they are in.
+	retired, retiredBytes int64
+	touched               map[string]bool
+}
+
+// retire counts a delete that leaves the table.
+func (t *totals) retire(manifest string, bytes int64) {
+	if t.touched == nil {
+		t.touched = map[string]bool{}
+	}
+	t.retired, t.retiredBytes, t.touched[manifest] = t.retired+1, add(t.retiredBytes, bytes), true
 }
 
 // unseen counts a manifest that is not read by what the list says of it.
@@ -71,16 +79,9 @@ func (w *work) effects() {
 	if w.set.Verify == config.VerifyRows {
 		e.BytesRead = add(e.BytesRead, e.BytesWritten)
 	}
-	for i := range w.p.deletes {
-		if d := &w.p.deletes[i]; w.leaves(d) {
-			e.After.DeleteFiles--
-			e.After.Bytes -= weightOf(d)
-			e.FreedLaterBytes = add(e.FreedLaterBytes, weightOf(d))
-		}
-	}
-	e.After.DeleteFiles -= w.totals.shadowed
-	e.After.Bytes -= w.totals.shadowedBytes
-	e.FreedLaterBytes = add(e.FreedLaterBytes, w.totals.shadowedBytes)
+	e.After.DeleteFiles -= w.totals.retired
+	e.After.Bytes -= w.totals.retiredBytes
+	e.FreedLaterBytes = add(e.FreedLaterBytes, w.totals.retiredBytes)
 	w.manifestEffects(e)
 	e.After.Manifests += int64(len(specs))
 	e.After.Snapshots++
@@ -91,27 +92,21 @@ func (w *work) effects() {
 // manifestEffects counts the manifests that are rewritten: those with inputs, and
 // those with deletes that go.
 func (w *work) manifestEffects(e *ops.Effects) {
-	touched := map[int]bool{}
+	touched := map[string]bool{}
+	for path := range w.totals.touched {
+		touched[path] = true
+	}
 	for i := range w.p.units {
 		for k := range w.p.units[i].Inputs {
-			touched[w.p.units[i].Inputs[k].Manifest] = true
+			touched[w.p.manifests[w.p.units[i].Inputs[k].Manifest]] = true
 		}
 	}
-	for i := range w.p.deletes {
-		if w.leaves(&w.p.deletes[i]) {
-			touched[w.p.deletes[i].Manifest] = true
-		}
-	}
-	length := map[string]int64{}
 	for _, all := range [][]*manifests.ManifestFile{w.data, w.deletes} {
 		for _, m := range all {
-			length[m.Path] = m.Length
-		}
-	}
-	for i, path := range w.p.manifests {
-		if touched[i] {
-			e.BytesRead, e.BytesWritten = add(e.BytesRead, length[path]), add(e.BytesWritten, length[path])
-			e.FreedLaterBytes = add(e.FreedLaterBytes, length[path])
+			if touched[m.Path] {
+				e.BytesRead, e.BytesWritten = add(e.BytesRead, m.Length), add(e.BytesWritten, m.Length)
+				e.FreedLaterBytes = add(e.FreedLaterBytes, m.Length)
+			}
 		}
 	}
 }
@@ -122,41 +117,6 @@ func weightOf(d *Delete) int64 {
 		return d.Size
 	}
 	return d.Bytes
-}
-
-// leaves predicts whether a delete goes with the inputs, by the rule that decides
-// at the commit: when no file that stays, nor an output, may have a row it
-// deletes. Outputs have the sequence number the plan was made at.
-func (w *work) leaves(d *Delete) bool {
-	if d.Referenced != "" {
-		return true // its only file is an input
-	}
-	stays, outputs := w.totals.least, w.p.header.Base.Sequence
-	if d.Content == manifests.EqualityDeletes {
-		if !w.rules.GlobalSpecs[d.Partition.Spec] {
-			stays = w.leastOf(d.Partition)
-		}
-		return (!stays.known || stays.seq >= d.DataSeq) && outputs >= d.DataSeq
-	}
-	stays = w.leastOf(d.Partition)
-	return (!stays.known || stays.seq > d.DataSeq) && (outputs > d.DataSeq || !w.writes(d.Partition))
-}
-
-func (w *work) leastOf(k iceberg.PartitionKey) seqMin {
-	if n, ok := w.parts.by[k]; ok {
-		return w.parts.all[n].least
-	}
-	return seqMin{}
-}
-
-// writes reports whether a unit of the partition has outputs.
-func (w *work) writes(k iceberg.PartitionKey) bool {
-	for i := range w.p.units {
-		if u := &w.p.units[i]; u.Partition == k && u.Expect.Files > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // summaryBytes is the size of the table's files by the snapshot's summary, for a

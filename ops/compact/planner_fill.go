@@ -129,7 +129,8 @@ func (f *filler) deletes() error {
 	return nil
 }
 
-// delete adds a delete to the plan if it applies to an input.
+// delete adds a delete to the plan if it applies to an input, and counts it if it
+// leaves the table.
 func (f *filler) delete(m *manifests.ManifestFile, e *manifests.Entry) {
 	hit := false
 	number := len(f.w.p.deletes)
@@ -138,36 +139,56 @@ func (f *filler) delete(m *manifests.ManifestFile, e *manifests.Entry) {
 		hit = true
 	}
 	path, isNamed := e.Target()
+	key := e.PartitionKey()
+	global := e.Content == manifests.EqualityDeletes && f.w.rules.GlobalSpecs[e.SpecID]
+	at, input := f.places[path]
 	switch {
+	case isNamed && !input:
 	case isNamed:
-		at, ok := f.places[path]
-		if !ok {
-			return
-		}
-		if f.w.p.units[at.unit].Partition != e.PartitionKey() || f.w.p.units[at.unit].Inputs[at.input].DataSeq > e.DataSeq.Or(0) {
-			f.shadowed(weight(e))
-			return
+		if u := &f.w.p.units[at.unit]; u.Partition != key || u.Inputs[at.input].DataSeq > e.DataSeq.Or(0) {
+			break
 		}
 		if e.IsVector() {
 			f.vectors[at] = true
 		}
 		apply(at.unit, []int{at.input})
-	case e.Content == manifests.EqualityDeletes && f.w.rules.GlobalSpecs[e.SpecID]:
+	case global:
 		for u := range f.w.p.units {
 			f.scoped(u, e, apply)
 		}
 	default:
-		for _, u := range f.parts[e.PartitionKey()] {
+		for _, u := range f.parts[key] {
 			f.scoped(u, e, apply)
 		}
+	}
+	if (global || len(f.parts[key]) > 0) && (isNamed && input || f.dangling(e, global)) {
+		f.w.totals.retire(m.Path, weight(e))
 	}
 	if hit {
 		f.w.p.deletes = append(f.w.p.deletes, Delete{
 			Path: e.Path, Offset: e.ContentOffset.Or(-1), Size: e.ContentSize.Or(-1), Manifest: f.manifest(m.Path),
-			Content: e.Content, Format: e.Format, Partition: e.PartitionKey(), DataSeq: e.DataSeq.Or(0), FileSeq: e.FileSeq.Or(0),
+			Content: e.Content, Format: e.Format, Partition: key, DataSeq: e.DataSeq.Or(0), FileSeq: e.FileSeq.Or(0),
 			Records: e.Records, Bytes: e.Bytes, EqualityIDs: slices.Clone(e.EqualityIDs), Referenced: path,
 		})
 	}
+}
+
+// dangling predicts whether a delete can hit nothing once the units are committed,
+// so that it goes with them (F132). Outputs do not matter: they have the sequence
+// number of the head, and names that no delete can know.
+func (f *filler) dangling(e *manifests.Entry, global bool) bool {
+	seq := e.DataSeq.Or(0)
+	if path, ok := e.Target(); ok {
+		return !f.w.index.alive(path, f.w.parts.of(f.w, e), seq)
+	}
+	if global {
+		return !f.w.totals.least.below(seq)
+	}
+	least := f.w.parts.all[f.w.parts.of(f.w, e)].least
+	if e.Content == manifests.EqualityDeletes {
+		return !least.below(seq)
+	}
+	return !least.below(seq + 1)
 }
 
 // scoped applies a delete of a partition or of the table to a unit.
@@ -191,12 +212,6 @@ func (f *filler) scoped(u int, e *manifests.Entry, apply func(unit int, inputs [
 		}
 	}
 	apply(u, inputs)
-}
-
-// shadowed counts a delete that names an input and does not apply to it.
-func (f *filler) shadowed(bytes int64) {
-	f.w.totals.shadowed++
-	f.w.totals.shadowedBytes = add(f.w.totals.shadowedBytes, bytes)
 }
 
 // settle takes position deletes away from the inputs that a vector applies to,
@@ -242,8 +257,6 @@ func (f *filler) compact(used []bool) {
 		to[i] = len(kept)
 		if u {
 			kept = append(kept, p.deletes[i])
-		} else if p.deletes[i].Referenced != "" {
-			f.shadowed(weightOf(&p.deletes[i]))
 		}
 	}
 	p.deletes = kept
