@@ -220,9 +220,6 @@ func (e *Encoder) encodeValues() ([]byte, format.Encoding, error) {
 		width := CodeWidth(e.dict.Len())
 		e.enc = appendHybrid(append(e.enc[:0], byte(width)), e.codes, width)
 		return e.enc, format.RLEDictionary, nil
-	case e.leaf.Type == format.Boolean && e.o.Version == 2:
-		e.enc = runBooleans(e.enc[:0], e.vals)
-		return e.enc, format.RLE, nil
 	case e.leaf.Type == format.Boolean:
 		e.enc = packBooleans(e.enc[:0], e.vals)
 		return e.enc, format.Plain, nil

@@ -102,7 +102,6 @@ func nextText(b []byte, limit int) ([]byte, bool) {
 	return nil, false
 }
 
-
 // IsText reports that the values of the leaf are meant to be UTF-8, so that their
 // bounds are cut between code points.
 func IsText(n *format.Node) bool {

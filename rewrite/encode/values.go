@@ -66,7 +66,8 @@ func gather(dst []byte, d *column.Values, codes []uint32) []byte {
 	return dst
 }
 
-// packBooleans appends booleans of one byte each as bits, PLAIN.
+// packBooleans appends booleans of one byte each as bits, PLAIN. Version 2 pages
+// have them so, too: parquet-go v0.32 reads a run of true in RLE as mostly false.
 func packBooleans(dst, values []byte) []byte {
 	for len(values) > 0 {
 		var b byte
@@ -77,15 +78,6 @@ func packBooleans(dst, values []byte) []byte {
 		dst = append(dst, b)
 		values = values[n:]
 	}
-	return dst
-}
-
-// runBooleans appends booleans of one byte each as RLE with the length in front,
-// as version 2 pages have them.
-func runBooleans(dst, values []byte) []byte {
-	n := len(dst)
-	dst = appendHybrid(append(dst, 0, 0, 0, 0), values, 1)
-	binary.LittleEndian.PutUint32(dst[n:], uint32(len(dst)-n-4))
 	return dst
 }
 
