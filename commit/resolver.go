@@ -87,6 +87,9 @@ func (r resolver) References(ctx context.Context, st *journal.State) (journal.Re
 	refs := journal.References{Verdict: journal.NotCommitted, Referenced: func(p filer.Path) bool { return staged[p] }}
 	if hits > 0 || decided(v, st) {
 		refs.Verdict = journal.CommitFound
+		// The movement maps of a committed run tell where its rows went for as long
+		// as the journal is kept, whatever snapshots are.
+		refs.Referenced = func(p filer.Path) bool { return staged[p] || p.Within(journal.Maps) }
 	}
 	return refs, nil
 }

@@ -85,6 +85,10 @@ func (h *head) over(now time.Time, keep time.Duration) bool {
 // prune removes one journal: marked first, so that missing segments are not
 // taken for damage, then the segments, the head last.
 func (s *Store) prune(ctx context.Context, er Eraser, st *State) error {
+	// While the segments can still say which they are.
+	if err := s.pruneMaps(ctx, er, st); err != nil {
+		return err
+	}
 	r, err := s.takeOver(ctx, st)
 	if filer.NotFound(err) {
 		return nil
@@ -113,6 +117,34 @@ func (s *Store) prune(ctx context.Context, er Eraser, st *State) error {
 		}
 	}
 	return er.Erase(ctx, r.base)
+}
+
+// pruneMaps removes the movement maps of a committed run, which are of use as
+// long as its journal is. Those of a run that was adopted are the adopter's; those
+// of others went with their staged files.
+func (s *Store) pruneMaps(ctx context.Context, er Eraser, st *State) error {
+	if st.Outcome() != Committed || st.Phase() == Pruning {
+		return nil
+	}
+	maps := map[filer.Path]struct{}{}
+	for p, err := range st.Staged(ctx) {
+		if err != nil {
+			return err
+		}
+		if p.Within(Maps) {
+			maps[p] = struct{}{}
+		}
+	}
+	entries, err := statAll(ctx, s.fl, maps)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := er.Erase(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // statWidth is how many lookups run at once.

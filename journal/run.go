@@ -80,6 +80,14 @@ func (r *Run) Owns(p filer.Path) error {
 	return r.head.owns(p)
 }
 
+// Holds reports whether the run recorded p, itself or by adopting another run.
+func (r *Run) Holds(p filer.Path) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.names[p]
+	return ok
+}
+
 func (r *Run) fence(err error) error {
 	if r.fenced == nil {
 		r.fenced = err

@@ -20,6 +20,9 @@ const (
 	NothingToDo Status = "nothing-to-do"
 	// DryRun: the plan was made and not executed.
 	DryRun Status = "dry-run"
+	// PartlyDone: some parts of the plan are committed, and Error says why the
+	// rest is not.
+	PartlyDone Status = "partly-done"
 	// Failed: nothing was committed; Error says why.
 	Failed Status = "failed"
 	// OutcomeUnknown: it may have been committed. The journal is open and every
@@ -55,7 +58,8 @@ type Result struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Message is the result in one line for people, with its numbers.
 	Message string `json:"message"`
-	// Error, Kind and Hints are set when Status is Failed or OutcomeUnknown.
+	// Error, Kind and Hints are set when Status is Failed, PartlyDone or
+	// OutcomeUnknown.
 	Error string     `json:"error,omitempty"`
 	Kind  fault.Kind `json:"kind,omitempty"`
 	Hints []string   `json:"hints,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/seaice/seaice/commit"
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/journal"
@@ -30,7 +31,7 @@ func Logged(log *slog.Logger) Events {
 			switch {
 			case r.Status == ops.Failed && r.Kind == fault.Canceled, r.Status == ops.NothingToDo:
 				level = slog.LevelDebug
-			case r.Status == ops.Failed, r.Status == ops.OutcomeUnknown:
+			case r.Status == ops.Failed, r.Status == ops.PartlyDone, r.Status == ops.OutcomeUnknown:
 				level, text = slog.LevelError, r.Error
 			}
 			args := append(base(r), "status", string(r.Status), "seconds", r.Ended.Sub(r.Started).Seconds())
@@ -59,6 +60,20 @@ func Logged(log *slog.Logger) Events {
 			log.Warn("state that cannot be read", "table", id.String(), "error", err.Error())
 		},
 	}
+}
+
+// commitsOf are the commits that were tried.
+func commitsOf(r ops.Result) []*commit.Result {
+	var out []*commit.Result
+	for _, p := range r.Parts {
+		if p.Commit != nil {
+			out = append(out, p.Commit)
+		}
+	}
+	if len(r.Parts) == 0 && r.Commit != nil {
+		out = append(out, r.Commit)
+	}
+	return out
 }
 
 func logAt(log *slog.Logger, level slog.Level, text string, args []any) {
@@ -104,7 +119,7 @@ func Measured(reg prometheus.Registerer) Events {
 			if r.Status != ops.NothingToDo {
 				seconds.WithLabelValues(op).Observe(r.Ended.Sub(r.Started).Seconds())
 			}
-			if c := r.Commit; c != nil {
+			for _, c := range commitsOf(r) {
 				attempts.WithLabelValues(op).Add(float64(c.Attempts))
 				rebases.WithLabelValues(op).Add(float64(c.Rebases))
 				commits.WithLabelValues(op, c.Outcome.String()).Inc()

@@ -239,7 +239,7 @@ func (r *Runner) one(ctx context.Context, k ops.Kind, t *Target, q Request) (ops
 	err := r.run(ctx, k, t, q, &res)
 	res.Ended = r.o.Clock.Now().UTC()
 	if err != nil {
-		if res.Status != ops.OutcomeUnknown {
+		if res.Status != ops.OutcomeUnknown && res.Status != ops.PartlyDone {
 			res.Status = ops.Failed
 		}
 		res.Error, res.Kind, res.Hints = err.Error(), fault.Of(err), fault.Hints(err)
@@ -299,11 +299,21 @@ func (r *Runner) run(ctx context.Context, k ops.Kind, t *Target, q Request, res 
 		res.Status = ops.DryRun
 		return nil
 	}
-	return r.execute(ctx, k, p, t, q, res)
+	return r.executeAll(ctx, k, p, t, q, res)
+}
+
+// job is one run: a plan, or a part of one.
+type job struct {
+	kind ops.Kind
+	plan ops.Plan
+	// whole is the plan for which the work of abandoned runs is taken over, nil
+	// if it is not.
+	whole ops.Plan
 }
 
 // execute stages, commits and cleans up.
-func (r *Runner) execute(ctx context.Context, k ops.Kind, p ops.Plan, t *Target, q Request, res *ops.Result) error {
+func (r *Runner) execute(ctx context.Context, j job, t *Target, q Request, res *ops.Result) error {
+	k, p := j.kind, j.plan
 	op, err := r.o.Registry.Get(k)
 	if err != nil {
 		return err
@@ -324,6 +334,12 @@ func (r *Runner) execute(ctx context.Context, k ops.Kind, p ops.Plan, t *Target,
 	st := c.Stage(run, t.View)
 	ctx, stop := r.keepLease(ctx, run, t.Settings.JournalLease)
 	defer stop()
+	if j.whole != nil {
+		if err := r.adopt(ctx, op, j.whole, t, c, st); err != nil {
+			// The journal stays open: it holds files that the stage may not know.
+			return errors.Join(err, run.Release(context.WithoutCancel(ctx)))
+		}
+	}
 
 	done := commit.Result{Outcome: commit.Refused}
 	var work ops.Work

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seaice/seaice/commit"
 	"github.com/seaice/seaice/iceberg"
@@ -167,8 +168,25 @@ func (a *attempt) summarize() {
 	s.Extra = map[string]string{
 		"seaice.run":   a.st.Run().ID(),
 		"seaice.units": fmt.Sprint(len(a.units)),
-		"seaice.maps":  mapsOf(a.st.Run()).String(),
+		"seaice.maps":  a.maps(),
 	}
+}
+
+// maps names the movement maps of the commit by what their names begin with: the
+// token of the run that staged them. One run may have adopted others.
+func (a *attempt) maps() string {
+	var out []string
+	for _, u := range a.units {
+		name := u.Map.At.String()
+		if i := strings.LastIndexByte(name, '-'); i > 0 {
+			name = name[:i]
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
 }
 
 // contentBytes is what a file counts for: a vector by its blob, as the file

@@ -366,14 +366,15 @@ func (s *sink) Done(ctx context.Context) (rewrite.Stored, error) {
 // Abort implements rewrite.Sink.
 func (s *sink) Abort() { s.Upload.Abort(context.WithoutCancel(s.ctx)) }
 
-// storeMap stages the movement map.
+// storeMap stages the movement map, outside of the table, where no other engine
+// takes it for an orphan.
 func (w *unitWork) storeMap(ctx context.Context, res *rewrite.Result) (stored, error) {
 	content, err := res.Map.Append(nil)
 	if err != nil {
 		return stored{}, err
 	}
 	st := w.x.st
-	name := st.Name(mapsOf(st.Run()), "", ".map")
+	name := st.Name(journal.Maps.Join(st.Run().UUID()), "", ".map")
 	if err := st.Record(ctx, name); err != nil {
 		return stored{}, err
 	}
@@ -386,10 +387,6 @@ func (w *unitWork) storeMap(ctx context.Context, res *rewrite.Result) (stored, e
 	}
 	return stored{At: f.Path, Bytes: f.Size, Identity: f.Identity}, nil
 }
-
-// mapsOf is where a run keeps its movement maps: outside of the table, where no
-// other engine takes them for orphans.
-func mapsOf(run *journal.Run) filer.Path { return journal.Maps.Join(run.UUID(), run.ID()) }
 
 // prove compares what the engine says it did with what it was asked, and with
 // the files as they are stored now (F023, F001). A difference is this program's
