@@ -76,28 +76,30 @@ type File struct {
 // or contradicts itself is fault.Corrupt, what is encrypted fault.Unsupported, a
 // footer above 64 MiB fault.TooLarge. ctx bounds all reads of the file: after its
 // end none is begun.
-func Open(ctx context.Context, in Input, name string, o Options) (f *File, err error) {
-	f = &File{ctx: ctx, in: in, name: name, o: o.defaults()}
+func Open(ctx context.Context, in Input, name string, o Options) (*File, error) {
+	f := &File{ctx: ctx, in: in, name: name, o: o.defaults()}
 	f.held.budget = o.Budget
-	defer func() {
-		if err != nil {
-			f.Close()
-			f, err = nil, fault.In("open "+name, err)
-		}
-	}()
+	if err := f.load(); err != nil {
+		f.Close()
+		return nil, fault.In("open "+name, err)
+	}
+	return f, nil
+}
+
+func (f *File) load() (err error) {
 	defer guard(&err)
 	raw, err := f.tail()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if f.footer, err = format.ParseFooter(raw); err != nil {
-		return nil, err
+		return err
 	}
 	chunks := int64(len(f.footer.RowGroups)) * int64(len(f.footer.Schema.Leaves))
 	if err := f.held.grow(f.held.n + chunks*int64(unsafe.Sizeof(format.Chunk{}))); err != nil {
-		return nil, err
+		return err
 	}
-	return f, f.footer.Check(f.end)
+	return f.footer.Check(f.end)
 }
 
 // Close gives the memory back that the file holds. It does not close the input.
