@@ -35,6 +35,26 @@ type engine struct {
 	moves   *movement.Builder
 	proof   *xxh3.Hasher
 	counts  counters
+	// broken lets tests break the bytes of pages on their way.
+	broken func(place, []byte)
+}
+
+// place is where a test may break a page: as it was made, before it is proved,
+// and while it waits for its turn in the file.
+type place uint8
+
+const (
+	faultMade place = iota
+	faultHeld
+)
+
+// breaking is the key of a function in a context that breaks pages.
+type breaking struct{}
+
+func (e *engine) fault(p place, body []byte) {
+	if e.broken != nil {
+		e.broken(p, body)
+	}
 }
 
 // counters are what several columns count at once.
@@ -80,6 +100,7 @@ func prepare(ctx context.Context, q *Request) (*engine, error) {
 		return nil, fault.New(fault.Halt, "merge: a request needs sources, a target size, a schema, a reader and a sink")
 	}
 	e := &engine{q: q, proof: xxh3.New()}
+	e.broken, _ = ctx.Value(breaking{}).(func(place, []byte))
 	var err error
 	if e.settings, err = readSettings(q.Table.Properties); err != nil {
 		return e, err

@@ -68,7 +68,7 @@ func (f *feed) rows(first, rows int64, take func(*column.Batch) error) error {
 			return err
 		}
 		n := min(int64(f.raw.Rows), end-at)
-		if err := f.batch(at, n, take); err != nil {
+		if err := f.batch(at, at, at+n, take); err != nil {
 			return err
 		}
 		at += n
@@ -98,9 +98,9 @@ func (f *feed) fill(first, rows int64, take func(*column.Batch) error) error {
 	return f.m.ctx.Err()
 }
 
-// batch takes the live ones of the first n rows of raw, which begin at a row of
-// the file.
-func (f *feed) batch(at, n int64, take func(*column.Batch) error) error {
+// batch takes the live rows of raw, which begins at row at of the file, from row
+// from up to, and without, to.
+func (f *feed) batch(at, from, to int64, take func(*column.Batch) error) error {
 	in, err := &f.raw, error(nil)
 	if f.from.Lineage != resolve.NoLineage {
 		// What stands for null depends on the place in the file, so it comes
@@ -110,7 +110,7 @@ func (f *feed) batch(at, n int64, take func(*column.Batch) error) error {
 		}
 		in = f.complete(in, at)
 	}
-	in = f.live(in, at, n)
+	in = f.live(in, at, from, to)
 	if in.Rows == 0 {
 		return nil
 	}
@@ -127,16 +127,16 @@ func (f *feed) batch(at, n int64, take func(*column.Batch) error) error {
 	return take(in)
 }
 
-// live is what is live of the first n rows of a batch that begins at a row of the
-// file.
-func (f *feed) live(in *column.Batch, at, n int64) *column.Batch {
-	if in.Rows == int(n) && f.s.Deleted.Count(at, at+n) == 0 {
-		f.m.moved(f.s, at, n)
+// live are the live rows of a batch, which begins at row at of the file, from row
+// from up to, and without, to.
+func (f *feed) live(in *column.Batch, at, from, to int64) *column.Batch {
+	if from == at && in.Rows == int(to-at) && f.s.Deleted.Count(from, to) == 0 {
+		f.m.moved(f.s, from, to-from)
 		return in
 	}
 	resetLike(&f.kept, in)
 	c := cutter{in: in, maxDef: byte(f.maxDef)}
-	for from, to := range f.s.Deleted.Kept(at, at+n) {
+	for from, to := range f.s.Deleted.Kept(from, to) {
 		c.next(int(from-at) - c.row)
 		f.m.moved(f.s, from, to-from)
 		appendRun(&f.kept, in, c.next(int(to-from)), int(to-from))

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -22,6 +23,13 @@ type mover struct {
 	spans []span
 	lane  *lane
 	enc   *encode.Encoder
+	// union is the merged dictionary of the parts that are copied, nil without;
+	// remapper makes pages with its codes.
+	union    *encode.Dictionary
+	remapper *encode.Remapper
+	bloom    *encode.Bloom
+	// inserting reports that a page comes from copy.
+	inserting bool
 
 	// trail is where the rows came from.
 	trail trail
@@ -58,16 +66,26 @@ func (e *engine) move(ctx context.Context, index int, spans []span, l *lane) (er
 // chunk moves all spans.
 func (m *mover) chunk() error {
 	m.proof.begin(m.leaf.Node, m.e.codec, m.e.q.Verify != VerifyCounts)
-	o, err := m.options()
+	defer m.proof.close()
+	parts, err := m.plan()
+	defer func() {
+		for i := range parts {
+			parts[i].close()
+		}
+	}()
 	if err != nil {
 		return err
 	}
-	if m.enc, err = encode.NewEncoder(m.leaf.Node, o, m); err != nil {
+	if err := m.begin(parts); err != nil {
 		return err
 	}
-	for i := range m.spans {
-		if err := m.encode(&m.spans[i]); err != nil {
-			return fault.In("move rows of "+m.e.sources[m.spans[i].source].Location, err)
+	for i := range parts {
+		move := m.encode
+		if parts[i].copied {
+			move = m.copy
+		}
+		if err := move(&parts[i]); err != nil {
+			return fault.In("move rows of "+parts[i].src.Location, err)
 		}
 	}
 	if err := m.enc.Close(); err != nil {
@@ -76,13 +94,41 @@ func (m *mover) chunk() error {
 	if err := m.proof.end(); err != nil {
 		return err
 	}
-	m.lane.chunk = m.finished(o.Bloom)
+	m.lane.chunk = m.finished()
 	return nil
 }
 
-func (m *mover) finished(bloom *encode.Bloom) chunk {
+// begin makes the encoder. Where pages are copied it has the merged dictionary,
+// or none.
+func (m *mover) begin(parts []part) error {
+	o, err := m.options()
+	if err != nil {
+		return err
+	}
+	m.bloom = o.Bloom
+	if slices.ContainsFunc(parts, func(p part) bool { return p.copied }) {
+		o.DictionaryBytes, o.Dictionary = -1, m.union
+		m.remapper = encode.NewRemapper(m.leaf.Node, o)
+	}
+	if m.enc, err = encode.NewEncoder(m.leaf.Node, o, m); err != nil || m.union == nil {
+		return err
+	}
+	page, err := encode.DictionaryPage(m.union, o)
+	if err != nil {
+		return err
+	}
+	if err := m.Dictionary(page); err != nil {
+		return err
+	}
+	if m.bloom != nil {
+		m.bloom.AddValues(m.union.Values(), 0, m.union.Len())
+	}
+	return m.proof.merged(parts)
+}
+
+func (m *mover) finished() chunk {
 	m.e.counts.proved.Add(m.proof.written.values)
-	c := chunk{bytes: m.bytes.Sum64(), content: m.proof.written.total, bloom: bloom}
+	c := chunk{bytes: m.bytes.Sum64(), content: m.proof.written.total, bloom: m.bloom}
 	c.trail, c.rows = m.trail.end()
 	return c
 }
@@ -112,8 +158,8 @@ func (m *mover) options() (encode.Options, error) {
 }
 
 // encode decodes a span and encodes it anew.
-func (m *mover) encode(s *span) error {
-	return m.feed(s.source).rows(s.first, s.rows, func(b *column.Batch) error {
+func (m *mover) encode(s *part) error {
+	return m.feed(s.source).rows(s.first, s.span.rows, func(b *column.Batch) error {
 		m.proof.read(b)
 		return m.enc.Write(b)
 	})
@@ -121,6 +167,7 @@ func (m *mover) encode(s *span) error {
 
 // Dictionary hands the dictionary page over.
 func (m *mover) Dictionary(p encode.Page) error {
+	m.e.fault(faultMade, p.Body)
 	if err := m.proof.dictionary(&p); err != nil {
 		return err
 	}
@@ -128,16 +175,21 @@ func (m *mover) Dictionary(p encode.Page) error {
 	return m.emit(p, itemDictionary)
 }
 
-// Page hands a data page over.
+// Page hands a data page over: one that was encoded anew, or one that copy
+// inserts.
 func (m *mover) Page(p encode.Page) error {
-	if err := m.proof.page(&p); err != nil {
-		return err
+	if !m.inserting {
+		m.e.fault(faultMade, p.Body)
+		if err := m.proof.page(&p); err != nil {
+			return err
+		}
+		m.e.counts.encoded.Add(int64(len(p.Body)))
 	}
-	m.e.counts.encoded.Add(int64(len(p.Body)))
 	return m.emit(p, itemPage)
 }
 
-// emit hands a copy of a page to the file.
+// emit hands a copy of a page to the file. The hash is that of the page as it is
+// here: read from the source, or proved.
 func (m *mover) emit(p encode.Page, kind itemKind) error {
 	all := make([]byte, 0, len(p.Raw)+len(p.Body)+64)
 	if p.Raw == nil {
@@ -146,8 +198,10 @@ func (m *mover) emit(p encode.Page, kind itemKind) error {
 		all = append(all, p.Raw...)
 	}
 	header := len(all)
-	all = append(all, p.Body...)
 	_, _ = m.bytes.Write(all)
+	_, _ = m.bytes.Write(p.Body)
+	m.e.fault(faultHeld, p.Body)
+	all = append(all, p.Body...)
 	p.Raw, p.Body = all[:header:header], all[header:]
 	return m.lane.put(m.ctx, item{kind: kind, page: p})
 }

@@ -23,6 +23,40 @@ type proof struct {
 	written sum
 	again   *column.Decoder
 	batch   column.Batch
+	codes   []uint32
+	// hashes are those of the entries of the dictionary written.
+	hashes []uint64
+	buffer []byte
+}
+
+func (p *proof) close() {
+	if p.again != nil {
+		p.again.Close()
+	}
+}
+
+// merged compares the dictionary written with those it was merged from, and
+// keeps its hashes.
+func (p *proof) merged(parts []part) error {
+	if !p.on {
+		return nil
+	}
+	entries := p.again.Entries()
+	p.hashes = make([]uint64, entries.Len())
+	for i := range p.hashes {
+		p.hashes[i] = hashValue(entries.At(i))
+	}
+	for i := range parts {
+		if !parts[i].copied || parts[i].codes == nil {
+			continue
+		}
+		for k, c := range parts[i].codes.Codes {
+			if int(c) >= len(p.hashes) || p.hashes[c] != parts[i].hashes[k] {
+				return fault.New(fault.Halt, fmt.Sprintf("entry %d of the dictionary of %s is another value in the merged one", k, parts[i].src.Location))
+			}
+		}
+	}
+	return nil
 }
 
 func (p *proof) begin(node *format.Node, c format.Codec, on bool) {

@@ -1,0 +1,288 @@
+package rewrite
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/rewrite/codec"
+	"github.com/seaice/seaice/rewrite/column"
+	"github.com/seaice/seaice/rewrite/encode"
+	"github.com/seaice/seaice/rewrite/format"
+)
+
+// copy moves the pages of a part as they are, but for their dictionary codes and
+// their compression. Pages that hold a row which does not move are decoded, and
+// what is live of them is encoded anew.
+func (m *mover) copy(p *part) error {
+	pages, err := m.open(p)
+	if err != nil {
+		return err
+	}
+	defer pages.Close()
+	defer p.close()
+	c := copier{m: m, p: p, feed: m.feed(p.source)}
+	if p.whole {
+		if err := m.lane.put(m.ctx, item{kind: itemBeginPart, statistics: p.statistics(), sizes: p.chunk.Sizes}); err != nil {
+			return err
+		}
+	}
+	for {
+		page, err := pages.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if page.Dictionary() {
+			continue
+		}
+		if c.past(&page) {
+			break
+		}
+		if err := c.page(&page); err != nil {
+			return err
+		}
+	}
+	if !p.whole {
+		return nil
+	}
+	if c.rows != p.rows {
+		return fault.New(fault.Corrupt, fmt.Sprintf("the column has %d rows in a row group of %d", c.rows, p.rows))
+	}
+	if err := m.enc.Flush(); err != nil {
+		return err
+	}
+	return m.lane.put(m.ctx, item{kind: itemEndPart})
+}
+
+// copier moves the pages of one part.
+type copier struct {
+	m    *mover
+	p    *part
+	feed *feed
+	// rows is the number of rows passed that begin in pages.
+	rows  int64
+	batch column.Batch
+	codes []uint32
+}
+
+// past reports that a page and all after it lie behind the part.
+func (c *copier) past(page *column.Page) bool {
+	return !c.p.whole && c.p.base+page.FirstRow >= c.p.first+c.p.span.rows
+}
+
+// page moves one page.
+func (c *copier) page(page *column.Page) error {
+	p := c.p
+	if p.whole {
+		return c.all(page)
+	}
+	if page.Rows < 0 {
+		return fault.New(fault.Corrupt, "it is not known which rows a page has")
+	}
+	first := p.base + page.FirstRow
+	from, to := max(first, p.first), min(first+page.Rows, p.first+p.span.rows)
+	if from >= to {
+		return nil
+	}
+	switch deleted := c.feed.s.Deleted.Count(from, to); {
+	case deleted == to-from:
+		return nil
+	case deleted == 0 && to-from == page.Rows && p.movable(&page.Header):
+		c.m.moved(c.feed.s, from, to-from)
+		return c.move(page)
+	}
+	return c.decode(page, first, from, to)
+}
+
+// all moves a page of a part of which all pages move.
+func (c *copier) all(page *column.Page) error {
+	p := c.p
+	first, rows := p.first+c.rows, page.Rows
+	if rows < 0 {
+		var err error
+		if rows, err = c.count(page); err != nil {
+			return err
+		}
+	}
+	c.rows += rows
+	if p.movable(&page.Header) {
+		c.m.moved(c.feed.s, first, rows)
+		return c.move(page)
+	}
+	if p.node.MaxRep > 0 && p.offsets == nil && page.Header.Type == format.DataPage {
+		return fault.New(fault.Corrupt, "a page is not encoded as the column says")
+	}
+	return c.decode(page, first, first, first+rows)
+}
+
+// count counts the rows that begin in a page by its repetition levels. If it
+// begins at one the page gets that number.
+func (c *copier) count(page *column.Page) (int64, error) {
+	if err := c.p.decoder.Levels(*page, &c.batch); err != nil {
+		return 0, err
+	}
+	n := int64(bytes.Count(c.batch.Rep, []byte{0}))
+	if len(c.batch.Rep) > 0 && c.batch.Rep[0] == 0 {
+		page.Rows = n
+	}
+	return n, nil
+}
+
+// decode encodes the live rows of a page anew, of those from row from up to, and
+// without, to of the file. The page begins at row first.
+func (c *copier) decode(page *column.Page, first, from, to int64) error {
+	f := c.feed
+	if err := c.p.load(c.m); err != nil {
+		return err
+	}
+	if err := c.p.decoder.Decode(*page, &f.raw); err != nil {
+		return err
+	}
+	if len(f.raw.Rep) > 0 && f.raw.Rep[0] != 0 || int64(f.raw.Rows) != page.Rows {
+		return fault.New(fault.Corrupt, fmt.Sprintf("a page has %d rows, %d were announced", f.raw.Rows, page.Rows))
+	}
+	return f.batch(first, from, to, func(b *column.Batch) error {
+		c.m.proof.read(b)
+		return c.m.enc.Write(b)
+	})
+}
+
+// move moves a whole page.
+func (c *copier) move(page *column.Page) error {
+	m, p := c.m, c.p
+	out := encode.Page{Header: page.Header, Raw: page.Raw, Body: page.Body, Index: p.index(page)}
+	coded := column.Coded(page.Header.Encoding)
+	if coded && p.codes == nil {
+		return fault.New(fault.Corrupt, "a page has dictionary codes, the column has no dictionary")
+	}
+	if m.bloom != nil && !coded {
+		if err := p.decoder.Decode(*page, &c.batch); err != nil {
+			return err
+		}
+		m.bloom.AddValues(&c.batch.Values, 0, c.batch.Values.Len())
+	}
+	size := int64(len(out.Raw) + len(out.Body))
+	var err error
+	switch {
+	case coded && !p.codes.Identity:
+		if out, err = c.remap(page, out); err != nil {
+			return err
+		}
+		m.e.counts.remapped.Add(size)
+	case p.chunk.Codec != m.e.codec || m.e.q.Recompress:
+		if out, err = c.recompress(page, out); err != nil {
+			return err
+		}
+		m.e.counts.recompressed.Add(size)
+	default:
+		if !p.trusted.Statistics && out.Header.Statistics != nil {
+			h := out.Header
+			h.Statistics = nil
+			if out.Raw, err = format.RewritePageHeader(nil, out.Raw, &h); err != nil {
+				return err
+			}
+			out.Header = h
+		}
+		m.e.counts.verbatim.Add(size)
+	}
+	// What was encoded before is a page of its own, and is proved.
+	if err := m.enc.Flush(); err != nil {
+		return err
+	}
+	m.inserting = true
+	err = m.enc.Insert(out, max(page.Rows, 0))
+	m.inserting = false
+	return err
+}
+
+// remap gives the page the codes of the merged dictionary.
+func (c *copier) remap(page *column.Page, in encode.Page) (encode.Page, error) {
+	m, p := c.m, c.p
+	if m.proof.on {
+		if err := p.load(m); err != nil {
+			return in, err
+		}
+		codes, err := p.decoder.Indices(*page, &c.batch, c.codes[:0])
+		if err != nil {
+			return in, err
+		}
+		c.codes = codes
+		m.proof.source.addCodes(&c.batch, codes, p.hashes, m.leaf.Node.MaxDef)
+	}
+	out, err := m.remapper.Page(in, p.chunk.Codec, p.codes.Codes, m.union.Len())
+	if err != nil {
+		return out, err
+	}
+	m.e.fault(faultMade, out.Body)
+	return out, m.proof.coded(&out)
+}
+
+// recompress gives the page the output's codec and level.
+func (c *copier) recompress(page *column.Page, in encode.Page) (encode.Page, error) {
+	m, p := c.m, c.p
+	out, err := m.remapper.Recompress(in, p.chunk.Codec)
+	if err != nil || !m.proof.on {
+		return out, err
+	}
+	m.e.fault(faultMade, out.Body)
+	before, err := m.proof.plain(&page.Header, page.Body, p.chunk.Codec)
+	if err != nil {
+		return out, err
+	}
+	after, err := m.proof.plain(&out.Header, out.Body, m.e.codec)
+	if err != nil {
+		return out, fault.Wrap(fault.Halt, "read a page just compressed", err)
+	}
+	if before != after || page.Header.Values != out.Header.Values {
+		return out, fault.New(fault.Halt, "a page that was compressed anew has another content")
+	}
+	m.proof.source.values += int64(page.Header.Values)
+	m.proof.written.values += int64(out.Header.Values)
+	return out, nil
+}
+
+// plain is the hash of the levels and values of a page as they are encoded.
+func (p *proof) plain(h *format.PageHeader, body []byte, c format.Codec) (uint64, error) {
+	levels := 0
+	compressed := c != format.Uncompressed
+	if h.Type == format.DataPageV2 {
+		levels = int(h.RepBytes) + int(h.DefBytes)
+		compressed = compressed && h.Compressed
+	}
+	size := int(h.UncompressedSize)
+	if levels < 0 || levels > len(body) || levels > size {
+		return 0, fault.New(fault.Corrupt, "levels longer than their page")
+	}
+	p.buffer = append(p.buffer[:0], body[:levels]...)
+	if !compressed {
+		p.buffer = append(p.buffer, body[levels:]...)
+		return xxh3.Hash(p.buffer), nil
+	}
+	p.buffer = slices.Grow(p.buffer, size-levels)[:size]
+	if err := codec.Decompress(p.buffer[levels:], body[levels:], c); err != nil {
+		return 0, err
+	}
+	return xxh3.Hash(p.buffer), nil
+}
+
+// coded adds the content of a data page of dictionary codes that was made.
+func (p *proof) coded(page *encode.Page) error {
+	if !p.on {
+		return nil
+	}
+	var err error
+	p.codes, err = p.again.Indices(column.Page{Header: page.Header, Raw: page.Raw, Body: page.Body, FirstRow: -1, Rows: -1}, &p.batch, p.codes[:0])
+	if err != nil {
+		return fault.Wrap(fault.Halt, "read a page just written", err)
+	}
+	p.written.addCodes(&p.batch, p.codes, p.hashes, p.node.MaxDef)
+	return nil
+}

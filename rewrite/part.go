@@ -1,0 +1,450 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+
+	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/rewrite/column"
+	"github.com/seaice/seaice/rewrite/encode"
+	"github.com/seaice/seaice/rewrite/format"
+	"github.com/seaice/seaice/rewrite/resolve"
+)
+
+// part is one span of a leaf with how it is moved.
+type part struct {
+	*span
+	src   *source
+	from  *resolve.Source
+	node  *format.Node // the leaf in the file, nil if there is none
+	chunk *format.Chunk
+	// base is the row of the file at which the row group begins; whole reports
+	// that the span is the row group and all of its rows move.
+	base  int64
+	whole bool
+	// copied reports that pages are moved as they are.
+	copied  bool
+	trusted resolve.Trust
+	// codes are those that the entries of the dictionary have in the merged one,
+	// hashes those of the entries; nil without dictionary.
+	codes  *encode.Mapping
+	hashes []uint64
+	// pages are open behind the dictionary, or nil. decoder has the dictionary
+	// if loaded.
+	pages   *column.Pages
+	decoder *column.Decoder
+	loaded  bool
+
+	offsets *format.OffsetIndex
+	columns *format.ColumnIndex
+	passed  int // pages passed, where all are
+}
+
+// parts are the spans of the chunk.
+func (m *mover) parts() []part {
+	out := make([]part, len(m.spans))
+	for i := range m.spans {
+		s := &m.spans[i]
+		p := part{span: s, src: m.e.sources[s.source]}
+		p.from = &p.src.mapping.Leaves[m.index]
+		f := p.src.file.Footer()
+		p.base = p.src.starts[s.group]
+		p.whole = s.live == f.RowGroups[s.group].Rows
+		if p.from.Leaf >= 0 {
+			p.node, p.chunk = f.Schema.Leaves[p.from.Leaf], &f.RowGroups[s.group].Columns[p.from.Leaf]
+			p.trusted = resolve.TrustedWriter(f.CreatedBy, p.node)
+		}
+		out[i] = p
+	}
+	return out
+}
+
+// weight is about what the part takes as stored.
+func (p *part) weight() float64 {
+	if p.chunk == nil || p.from.Synthetic {
+		return 0
+	}
+	return float64(p.chunk.CompressedSize) * float64(p.span.rows) / float64(max(1, p.src.file.Footer().RowGroups[p.group].Rows))
+}
+
+// copyable reports whether the part may be copied.
+func (m *mover) copyable(p *part) bool {
+	if m.e.q.Copying == CopyNever || p.chunk == nil || p.from.Synthetic || !p.from.Copyable || p.chunk.Values == 0 {
+		return false
+	}
+	if p.from.Lineage != resolve.NoLineage && !p.noNulls() {
+		return false
+	}
+	for _, e := range p.chunk.Encodings {
+		if !p.canMove(e) && e != format.BitPacked {
+			return false
+		}
+	}
+	for i := range p.src.mapping.Expected {
+		if x := &p.src.mapping.Expected[i]; x.Leaf == m.index && !p.holds(x) {
+			return false
+		}
+	}
+	if p.node.MaxRep == 0 {
+		return true
+	}
+	// The rows of a page are known from the offset index or from headers of
+	// version 2; pages that are copied whole may be split within rows.
+	if slices.Contains(p.chunk.Encodings, format.BitPacked) {
+		return false
+	}
+	return p.whole || p.chunk.OffsetIndexOffset != nil || p.onlyV2()
+}
+
+// canMove reports whether pages in an encoding may be moved.
+func (p *part) canMove(e format.Encoding) bool {
+	switch e {
+	case format.Plain, format.PlainDictionary, format.RLEDictionary, format.RLE, format.DeltaBinaryPacked,
+		format.DeltaLengthByteArray, format.ByteStreamSplit:
+		return true
+	case format.DeltaByteArray:
+		return p.trusted.DeltaByteArray
+	}
+	return false
+}
+
+// movable reports whether a page may be moved by what its header says.
+func (p *part) movable(h *format.PageHeader) bool {
+	if h.Type == format.DataPage && (p.node.MaxDef > 0 && h.DefEncoding != format.RLE || p.node.MaxRep > 0 && h.RepEncoding != format.RLE) {
+		return false
+	}
+	return p.canMove(h.Encoding)
+}
+
+func (p *part) noNulls() bool {
+	s := p.chunk.Statistics
+	return p.node.MaxDef == 0 || s != nil && s.NullCount != nil && *s.NullCount == 0
+}
+
+func (p *part) onlyV2() bool {
+	if p.chunk.EncodingStats == nil {
+		return false
+	}
+	for _, s := range p.chunk.EncodingStats {
+		if s.Page == format.DataPage {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether the statistics show that all values are the expected one.
+// Bounds that are equal are exact.
+func (p *part) holds(x *resolve.Expected) bool {
+	s := p.statistics()
+	if s == nil || s.NullCount == nil || p.node.MaxRep > 0 {
+		return false
+	}
+	if x.Constant == nil {
+		return *s.NullCount == p.chunk.Values
+	}
+	if p.node.Type == format.Float || p.node.Type == format.Double {
+		return false // the bounds of floats do not tell zeros apart and leave NaN out
+	}
+	return *s.NullCount == 0 && s.Min != nil && s.Max != nil && x.Holds(s.Min) && x.Holds(s.Max)
+}
+
+// statistics are those of the chunk that may be believed, or nil.
+func (p *part) statistics() *format.Statistics {
+	s := p.chunk.Statistics
+	if s == nil {
+		return nil
+	}
+	out := *s
+	out.LegacyMin, out.LegacyMax, out.DistinctCount = nil, nil, nil
+	if !p.bounded() {
+		out.Min, out.Max = nil, nil
+	}
+	return &out
+}
+
+// bounded reports whether the order of the file's bounds is known.
+func (p *part) bounded() bool {
+	orders := p.src.file.Footer().Orders
+	return p.trusted.Statistics && p.from.Leaf < len(orders) && orders[p.from.Leaf] == format.OrderByType
+}
+
+// coded reports whether the chunk may have a dictionary.
+func (p *part) coded() bool {
+	return p.chunk.Dictionary != nil || slices.ContainsFunc(p.chunk.Encodings, column.Coded)
+}
+
+// load makes the decoder know the dictionary of the chunk.
+func (p *part) load(m *mover) error {
+	if p.decoder == nil {
+		p.decoder = p.src.file.Decoder(p.group, p.from.Leaf)
+	}
+	if p.loaded || p.codes == nil {
+		return nil
+	}
+	pages, err := p.src.file.Pages(p.group, p.from.Leaf)
+	if err != nil {
+		return err
+	}
+	defer pages.Close()
+	page, err := pages.Next()
+	if err != nil {
+		return err
+	}
+	p.loaded = true
+	return p.decoder.Dictionary(page)
+}
+
+func (p *part) close() {
+	if p.pages != nil {
+		p.pages.Close()
+		p.pages = nil
+	}
+	if p.decoder != nil {
+		p.decoder.Close()
+		p.decoder, p.loaded = nil, false
+	}
+	p.offsets, p.columns = nil, nil
+}
+
+// open gives the pages of a part and reads its indexes.
+func (m *mover) open(p *part) (*column.Pages, error) {
+	var err error
+	if p.offsets, err = p.src.file.OffsetIndex(p.group, p.from.Leaf); err != nil {
+		return nil, err
+	}
+	if p.bounded() {
+		// Some writers make column indexes that contradict themselves; without one
+		// only less is known.
+		if p.columns, err = p.src.file.ColumnIndex(p.group, p.from.Leaf); err != nil {
+			if !fault.Is(err, fault.Corrupt) {
+				return nil, err
+			}
+			p.columns = nil
+		}
+	}
+	if p.decoder == nil {
+		p.decoder = p.src.file.Decoder(p.group, p.from.Leaf)
+	}
+	pages := p.pages
+	p.pages = nil
+	if pages == nil {
+		if pages, err = p.src.file.Pages(p.group, p.from.Leaf); err != nil {
+			return nil, err
+		}
+	}
+	if !p.whole {
+		pages.SkipTo(p.first - p.base)
+	}
+	return pages, nil
+}
+
+// index is what is known of a page that is moved.
+func (p *part) index(page *column.Page) encode.PageIndex {
+	x := encode.UnknownIndex()
+	x.Rows = page.Rows
+	n := p.passed
+	p.passed++
+	if p.offsets != nil {
+		at := p.offsets.Pages
+		n = sort.Search(len(at), func(i int) bool { return at[i].Offset >= page.Offset })
+		if n == len(at) || at[n].Offset != page.Offset {
+			return x
+		}
+		if n < len(p.offsets.UnencodedBytes) {
+			x.Unencoded = p.offsets.UnencodedBytes[n]
+		}
+	} else if !p.whole {
+		return x
+	}
+	if p.columns == nil || n >= len(p.columns.NullPages) {
+		p.headerIndex(&x, page)
+		return x
+	}
+	c := p.columns
+	if n < len(c.NullCounts) {
+		x.Nulls = c.NullCounts[n]
+	}
+	if n < len(c.NaNCounts) {
+		x.NaNs = c.NaNCounts[n]
+	}
+	switch {
+	case c.NullPages[n]:
+		x.Bounds = encode.BoundsNone
+		x.Nulls = int64(page.Header.Values)
+	case n < len(c.Min) && n < len(c.Max):
+		x.Bounds, x.Min, x.Max = encode.BoundsSet, c.Min[n], c.Max[n]
+	}
+	x.Rep, x.Def = histogramOf(c.RepHistograms, n, p.node.MaxRep), histogramOf(c.DefHistograms, n, p.node.MaxDef)
+	return x
+}
+
+// headerIndex takes what the page's header says.
+func (p *part) headerIndex(x *encode.PageIndex, page *column.Page) {
+	s := page.Header.Statistics
+	if s == nil {
+		return
+	}
+	if s.NullCount != nil {
+		x.Nulls = *s.NullCount
+	}
+	if s.NaNCount != nil {
+		x.NaNs = *s.NaNCount
+	}
+	if p.bounded() && s.Min != nil && s.Max != nil {
+		x.Bounds, x.Min, x.Max = encode.BoundsSet, slices.Clone(s.Min), slices.Clone(s.Max)
+		x.MinExact, x.MaxExact = s.MinExact != nil && *s.MinExact, s.MaxExact != nil && *s.MaxExact
+	}
+}
+
+// histogramOf is the part of a page in histograms of all pages.
+func histogramOf(all []int64, page, greatest int) []int64 {
+	n := greatest + 1
+	if len(all) < (page+1)*n {
+		return nil
+	}
+	return all[page*n : (page+1)*n]
+}
+
+// plan decides how each part is moved, and merges the dictionaries of those that
+// are copied.
+func (m *mover) plan() ([]part, error) {
+	parts := m.parts()
+	for i := range parts {
+		p := &parts[i]
+		p.copied = m.copyable(p) && !m.scattered(p)
+	}
+	m.share(parts)
+	if err := m.merge(parts); err != nil {
+		return parts, err
+	}
+	m.share(parts)
+	return parts, nil
+}
+
+// share gives copying up if most of the chunk has to be encoded anew anyway: a
+// dictionary of its own is worth more then.
+func (m *mover) share(parts []part) {
+	total, copied := 0.0, 0.0
+	for i := range parts {
+		w := parts[i].weight()
+		total += w
+		if parts[i].copied {
+			copied += w
+		}
+	}
+	if m.e.q.Copying == CopyForced && copied > 0 || copied > 0 && copied >= total/2 {
+		return
+	}
+	for i := range parts {
+		parts[i].copied = false
+		parts[i].close()
+	}
+	m.union = nil
+}
+
+// scatterLimit is the share of pages with deleted rows above which a part is
+// encoded anew as a whole.
+const scatterLimit = 0.5
+
+// scattered reports that most pages of a part hold deleted rows.
+func (m *mover) scattered(p *part) bool {
+	d := p.src.Deleted
+	deleted := p.span.rows - p.live
+	if deleted == 0 || m.e.q.Copying == CopyForced {
+		return false
+	}
+	// Pages are taken to be of equal length; those of the file are not known
+	// before they are read.
+	rows := max(1, p.src.file.Footer().RowGroups[p.group].Rows/max(1, p.pageCount()))
+	pages, touched := 0, 0
+	for at := p.first; at < p.first+p.span.rows; at += rows {
+		pages++
+		if n := d.Count(at, min(at+rows, p.first+p.span.rows)); n > 0 && n < rows {
+			touched++
+		}
+	}
+	return float64(touched) > scatterLimit*float64(pages)
+}
+
+// pageCount is about how many data pages the chunk has.
+func (p *part) pageCount() int64 {
+	n := int64(0)
+	for _, s := range p.chunk.EncodingStats {
+		if s.Page == format.DataPage || s.Page == format.DataPageV2 {
+			n += int64(s.Count)
+		}
+	}
+	if n > 0 {
+		return n
+	}
+	return max(1, p.chunk.UncompressedSize>>20)
+}
+
+// merge makes the merged dictionary of all parts that are copied. A part whose
+// dictionary does not fit is encoded anew.
+func (m *mover) merge(parts []part) error {
+	m.union = nil
+	open := int64(0)
+	for i := range parts {
+		p := &parts[i]
+		if !p.copied || !p.coded() {
+			continue
+		}
+		if err := m.mergeOne(p); err != nil {
+			return fault.In("read "+p.src.Location, err)
+		}
+		// What was read ahead is kept for a few parts, and else read again.
+		if open += min(p.chunk.CompressedSize, openBytes); open > m.e.memory()/16 || !p.copied {
+			p.close()
+		}
+	}
+	return nil
+}
+
+// openBytes is about what an open chunk takes.
+const openBytes = 2 << 20
+
+func (m *mover) mergeOne(p *part) error {
+	var err error
+	if p.pages, err = p.src.file.Pages(p.group, p.from.Leaf); err != nil {
+		return err
+	}
+	page, err := p.pages.Next()
+	if errors.Is(err, io.EOF) {
+		return fault.New(fault.Corrupt, fmt.Sprintf("column %s has no pages", m.leaf.Name))
+	}
+	if err != nil {
+		return err
+	}
+	if !page.Dictionary() {
+		// The first data page is read again.
+		p.close()
+		return nil
+	}
+	p.decoder = p.src.file.Decoder(p.group, p.from.Leaf)
+	if err := p.decoder.Dictionary(page); err != nil {
+		return err
+	}
+	p.loaded = true
+	if m.union == nil {
+		if m.union, err = encode.NewDictionary(m.leaf.Node, int(m.e.settings.dictBytes)); err != nil {
+			return err
+		}
+	}
+	entries := p.decoder.Entries()
+	codes, ok, err := m.union.Union(entries)
+	if err != nil || !ok {
+		p.copied = false
+		return err
+	}
+	p.codes = &codes
+	p.hashes = make([]uint64, entries.Len())
+	for i := range p.hashes {
+		p.hashes[i] = hashValue(entries.At(i))
+	}
+	return nil
+}
