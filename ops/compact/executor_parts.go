@@ -23,7 +23,11 @@ func (p *Plan) Parts() []ops.Plan {
 	for i := range p.units {
 		total += p.units[i].Bytes()
 	}
-	return p.cut(max(leastPart, (total+mostParts-1)/mostParts))
+	least := int64(leastPart)
+	if p.leastPart > 0 {
+		least = p.leastPart
+	}
+	return p.cut(max(least, (total+mostParts-1)/mostParts))
 }
 
 // cut makes parts of at least so many bytes, but for the last.

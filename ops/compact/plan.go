@@ -28,6 +28,8 @@ type Plan struct {
 	units     []Unit
 	// whole is the plan that this one is a part of, or nil.
 	whole *Plan
+	// leastPart is the size of a part in bytes, 0 for the usual one.
+	leastPart int64
 }
 
 // Options are the settings a plan was made with that its execution depends on.
