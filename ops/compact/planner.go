@@ -176,7 +176,7 @@ func (w *work) list(head *iceberg.Snapshot) error {
 		if m.KeyMetadata != nil {
 			return fault.New(fault.Unsupported, "manifest "+m.Path+" is encrypted")
 		}
-		if m.SpecID < 0 {
+		if m.NeedsCount(1) {
 			if m, err = manifests.RecountOf(w.ctx, w.in.Reader, loc, m); err != nil {
 				return err
 			}

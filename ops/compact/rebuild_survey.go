@@ -271,7 +271,7 @@ func (r *reach) add(p iceberg.PartitionKey) {
 // touches reports whether a manifest may hold an entry of one of the partitions.
 // A summary that does not say, or cannot be read, means that it may.
 func (r *reach) touches(m *iceberg.Metadata, f *manifests.ManifestFile) (bool, error) {
-	if f.SpecID < 0 {
+	if f.NeedsCount(1) {
 		return len(r.has) > 0, nil // embedded: known once it is read
 	}
 	keys := r.keys[f.SpecID]
