@@ -158,6 +158,10 @@ func (c *copier) decode(page *column.Page, first, from, to int64) error {
 // move moves a whole page.
 func (c *copier) move(page *column.Page) error {
 	m, p := c.m, c.p
+	// What was encoded before is a page of its own, and proved before this one.
+	if err := m.enc.Flush(); err != nil {
+		return err
+	}
 	out := encode.Page{Header: page.Header, Raw: page.Raw, Body: page.Body, Index: p.index(page)}
 	coded := column.Coded(page.Header.Encoding)
 	if coded && p.codes == nil {
@@ -192,10 +196,6 @@ func (c *copier) move(page *column.Page) error {
 			out.Header = h
 		}
 		m.e.counts.verbatim.Add(size)
-	}
-	// What was encoded before is a page of its own, and is proved.
-	if err := m.enc.Flush(); err != nil {
-		return err
 	}
 	m.inserting = true
 	err = m.enc.Insert(out, max(page.Rows, 0))
