@@ -59,6 +59,15 @@ func (p *Positions) AddRange(begin, end int64) {
 	}
 }
 
+// addRun is AddRange, faster for single positions.
+func (p *Positions) addRun(begin, end int64) {
+	if end == begin+1 {
+		p.Add(begin)
+		return
+	}
+	p.AddRange(begin, end)
+}
+
 // part is the bitmap that holds pos, made if there is none. The caller adds to it.
 func (p *Positions) part(pos int64) *roaring.Bitmap {
 	if pos < 0 {
@@ -202,14 +211,7 @@ func (p *Positions) Within(begin, end int64) iter.Seq2[int64, int64] {
 			if !ok {
 				continue
 			}
-			bits := x.bits
-			if lo > 0 || hi <= uint64(bits.Maximum()) {
-				bits = roaring.New()
-				bits.AddRange(lo, hi)
-				bits.And(x.bits)
-			}
-			for a, b := range bits.Ranges() {
-				a, b := x.base()+int64(a), x.base()+int64(b)
+			for a, b := range x.ranges(lo, hi) {
 				if a == to {
 					to = b
 					continue
@@ -222,6 +224,34 @@ func (p *Positions) Within(begin, end int64) iter.Seq2[int64, int64] {
 		}
 		if from >= 0 {
 			yield(from, to)
+		}
+	}
+}
+
+// ranges yields the ranges of a part between lo and hi, in its own 32 bits. All of
+// them are taken container by container, some of them position by position.
+func (p part) ranges(lo, hi uint64) iter.Seq2[int64, int64] {
+	return func(yield func(int64, int64) bool) {
+		if lo == 0 && hi > uint64(p.bits.Maximum()) {
+			for a, b := range p.bits.Ranges() {
+				if !yield(p.base()+int64(a), p.base()+int64(b)) {
+					return
+				}
+			}
+			return
+		}
+		it := p.bits.Iterator()
+		it.AdvanceIfNeeded(uint32(lo))
+		for it.HasNext() && uint64(it.PeekNext()) < hi {
+			a := uint64(it.Next())
+			b := a + 1
+			for b < hi && it.HasNext() && uint64(it.PeekNext()) == b {
+				it.Next()
+				b++
+			}
+			if !yield(p.base()+int64(a), p.base()+int64(b)) {
+				return
+			}
 		}
 	}
 }

@@ -305,7 +305,9 @@ func TestVectorsWithBitsFlipped(t *testing.T) {
 
 func TestPuffinFooters(t *testing.T) {
 	good := deletes.Vector{Offset: 4, Size: 50, Records: 5, Rows: 10}
-	payload := func(blobs string) []byte { return []byte(`{"x":[{"blobs":1}],"blobs":[` + blobs + `],"properties":{}}`) }
+	payload := func(blobs string) []byte {
+		return []byte(`{"x":[{"blobs":1}],"blobs":[` + blobs + `],"properties":{}}`)
+	}
 	blob := `{"type":"deletion-vector-v1","fields":[],"snapshot-id":-1,"sequence-number":-1,"offset":4,"length":50,"properties":{"cardinality":"5","referenced-data-file":"f"}}`
 	file := func(flags uint32, payload []byte) []byte {
 		b := append([]byte("PFA1"), make([]byte, 50)...)
