@@ -237,7 +237,7 @@ func unscaled(t icego.DecimalType, text string, bad error) (*big.Int, error) {
 		return nil, bad
 	}
 	n, ok := new(big.Int).SetString(whole+fraction+strings.Repeat("0", t.Scale()-len(fraction)), 10)
-	if !ok {
+	if !ok || n.CmpAbs(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(t.Precision())), nil)) >= 0 {
 		return nil, bad
 	}
 	return n, nil
