@@ -75,7 +75,7 @@ func (a *assembler) section(b []byte, add func([]byte) []byte) (all []byte, leng
 }
 
 // data makes a data page of encoded levels and encoded values. The body is the
-// assembler's until the next page.
+// assembler's, or values themselves, until the next page.
 func (a *assembler) data(l levels, values []byte, enc format.Encoding, c counts, x PageIndex) (Page, error) {
 	size := len(l.bytes) + len(values)
 	if size > math.MaxInt32 || c.levels > math.MaxInt32 {
@@ -95,12 +95,15 @@ func (a *assembler) data(l levels, values []byte, enc format.Encoding, c counts,
 			a.raw = append(append(a.raw[:0], l.bytes...), values...)
 			src = a.raw
 		}
+		if a.o.Codec == format.Uncompressed {
+			return a.finish(h, src, x)
+		}
 		a.body, err = a.compress(a.body[:0], src)
 	}
 	if err != nil {
 		return Page{}, err
 	}
-	return a.finish(h, x)
+	return a.finish(h, a.body, x)
 }
 
 // compressValues appends the values of a version 2 page to the body, compressed
@@ -133,19 +136,19 @@ func (a *assembler) dictionary(d *Dictionary) (Page, error) {
 	if a.body, err = a.compress(a.body[:0], raw); err != nil {
 		return Page{}, err
 	}
-	return a.finish(h, UnknownIndex())
+	return a.finish(h, a.body, UnknownIndex())
 }
 
-func (a *assembler) finish(h format.PageHeader, x PageIndex) (Page, error) {
-	if len(a.body) > math.MaxInt32 {
-		return Page{}, a.tooLarge(len(a.body))
+func (a *assembler) finish(h format.PageHeader, body []byte, x PageIndex) (Page, error) {
+	if len(body) > math.MaxInt32 {
+		return Page{}, a.tooLarge(len(body))
 	}
-	h.CompressedSize = int32(len(a.body))
+	h.CompressedSize = int32(len(body))
 	if a.o.CRC {
-		sum := crc32.ChecksumIEEE(a.body)
+		sum := crc32.ChecksumIEEE(body)
 		h.CRC = &sum
 	}
-	return Page{Header: h, Body: a.body, Index: x}, nil
+	return Page{Header: h, Body: body, Index: x}, nil
 }
 
 func (a *assembler) compress(dst, src []byte) ([]byte, error) {

@@ -23,7 +23,9 @@ type bounds struct {
 	minF, maxF float64
 	// Byte strings. The buffers are kept from page to page.
 	min, max []byte
-	// minP and maxP are the first 8 bytes of min and max, big-endian.
+	// shared is the length of what min and max begin with alike; minP and maxP are
+	// the 8 bytes after that, big-endian.
+	shared     int
 	minP, maxP uint64
 }
 
@@ -123,26 +125,42 @@ func (b *bounds) float(x float64) {
 	}
 }
 
-// bytes takes one byte string. Most values are told apart by their first 8
-// bytes.
+// bytes takes one byte string. Most values are seen to lie between the bounds by
+// the 8 bytes after what all have in common.
 func (b *bounds) bytes(v []byte) {
 	if b.order == SignedBytes {
 		b.number(v)
 		return
 	}
-	p := prefix(v)
 	if !b.any {
 		b.any = true
 		b.min, b.max = append(b.min[:0], v...), append(b.max[:0], v...)
-		b.minP, b.maxP = p, p
+		b.share()
 		return
 	}
-	if p < b.minP || p == b.minP && bytes.Compare(v, b.min) < 0 {
-		b.min, b.minP = append(b.min[:0], v...), p
+	if len(v) >= b.shared+8 && string(v[:b.shared]) == string(b.min[:b.shared]) {
+		if p := binary.BigEndian.Uint64(v[b.shared:]); p > b.minP && p < b.maxP {
+			return
+		}
 	}
-	if p > b.maxP || p == b.maxP && bytes.Compare(v, b.max) > 0 {
-		b.max, b.maxP = append(b.max[:0], v...), p
+	switch {
+	case bytes.Compare(v, b.min) < 0:
+		b.min = append(b.min[:0], v...)
+	case bytes.Compare(v, b.max) > 0:
+		b.max = append(b.max[:0], v...)
+	default:
+		return
 	}
+	b.share()
+}
+
+// share finds what min and max begin with alike, and what comes next.
+func (b *bounds) share() {
+	n := 0
+	for n < len(b.min) && n < len(b.max) && b.min[n] == b.max[n] {
+		n++
+	}
+	b.shared, b.minP, b.maxP = n, prefix(b.min[n:]), prefix(b.max[n:])
 }
 
 func (b *bounds) number(v []byte) {

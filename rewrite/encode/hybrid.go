@@ -50,6 +50,12 @@ func shortestRun(width int) int {
 // runLength is the number of symbols at the begin that equal the first.
 func runLength[T symbol](src []T) int {
 	v, n := src[0], 1
+	if b, ok := any(src).([]uint8); ok {
+		// Levels are alike more often than not: 8 of them at once.
+		for word := uint64(b[0]) * 0x0101010101010101; n+8 <= len(b) && binary.LittleEndian.Uint64(b[n:]) == word; {
+			n += 8
+		}
+	}
 	for n < len(src) && src[n] == v {
 		n++
 	}

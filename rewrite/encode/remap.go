@@ -73,7 +73,7 @@ func (r *Remapper) Dictionary(p Page, from format.Codec) (Page, error) {
 	if r.asm.body, err = r.asm.compress(r.asm.body[:0], plain); err != nil {
 		return Page{}, err
 	}
-	return r.asm.finish(h, p.Index)
+	return r.asm.finish(h, r.asm.body, p.Index)
 }
 
 // Codes makes a page with the header's counts and the given levels and codes.
