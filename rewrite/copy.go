@@ -14,6 +14,7 @@ import (
 	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/encode"
 	"github.com/seaice/seaice/rewrite/format"
+	"github.com/seaice/seaice/rewrite/metrics"
 )
 
 // copy moves the pages of a part as they are, but for their dictionary codes and
@@ -26,7 +27,8 @@ func (m *mover) copy(p *part) error {
 	}
 	defer pages.Close()
 	defer p.close()
-	c := copier{m: m, p: p, feed: m.feed(p.source)}
+	c := copier{m: m, p: p, feed: m.feed(p.source), counted: m.measure.Collect()}
+	defer func() { m.state(p, c.counted, c.stated) }()
 	if p.whole {
 		if err := m.lane.put(m.ctx, item{kind: itemBeginPart, statistics: p.statistics(), sizes: p.chunk.Sizes}); err != nil {
 			return err
@@ -71,6 +73,9 @@ type copier struct {
 	rows  int64
 	batch column.Batch
 	codes []uint32
+	// counted are the values of decoded pages, stated what is known of others.
+	counted *metrics.Collector
+	stated  []metrics.Stats
 }
 
 // past reports that a page and all after it lie behind the part.
@@ -151,6 +156,7 @@ func (c *copier) decode(page *column.Page, first, from, to int64) error {
 	}
 	return f.batch(first, from, to, func(b *column.Batch) error {
 		c.m.proof.read(b)
+		c.counted.Add(b)
 		return c.m.enc.Write(b)
 	})
 }
@@ -163,6 +169,9 @@ func (c *copier) move(page *column.Page) error {
 		return err
 	}
 	out := encode.Page{Header: page.Header, Raw: page.Raw, Body: page.Body, Index: p.index(page)}
+	if len(c.stated) == 0 || !p.whole { // of a whole chunk its statistics are taken
+		c.stated = append(c.stated, m.pageStats(p, page, &out.Index))
+	}
 	coded := column.Coded(page.Header.Encoding)
 	if coded && p.codes == nil {
 		return fault.New(fault.Corrupt, "a page has dictionary codes, the column has no dictionary")

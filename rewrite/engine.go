@@ -16,6 +16,7 @@ import (
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/format"
+	"github.com/seaice/seaice/rewrite/metrics"
 	"github.com/seaice/seaice/rewrite/movement"
 	"github.com/seaice/seaice/rewrite/resolve"
 )
@@ -25,6 +26,8 @@ type engine struct {
 	q        *Request
 	settings settings
 	target   *resolve.Target
+	// measures says what is counted of each leaf.
+	measures []*metrics.Column
 	codec    format.Codec
 	sources  []*source
 	layout   *layout
@@ -112,6 +115,10 @@ func prepare(ctx context.Context, q *Request) (*engine, error) {
 	}
 	if err := e.resolve(); err != nil {
 		return e, err
+	}
+	modes := metrics.NewConfig(q.Table.Properties, q.Table.Schema, q.Table.Order)
+	for i := range e.target.Leaves {
+		e.measures = append(e.measures, metrics.For(&e.target.Leaves[i], modes))
 	}
 	e.pickCodec()
 	moved := make([]movement.Source, len(e.sources))

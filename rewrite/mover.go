@@ -10,6 +10,7 @@ import (
 	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/encode"
 	"github.com/seaice/seaice/rewrite/format"
+	"github.com/seaice/seaice/rewrite/metrics"
 	"github.com/seaice/seaice/rewrite/resolve"
 )
 
@@ -28,6 +29,9 @@ type mover struct {
 	union    *encode.Dictionary
 	remapper *encode.Remapper
 	bloom    *encode.Bloom
+	// measure says what is counted of the leaf, stated what is known of the parts.
+	measure *metrics.Column
+	stated  []statement
 	// inserting reports that a page comes from copy.
 	inserting bool
 
@@ -46,12 +50,13 @@ type chunk struct {
 	bytes       uint64
 	content     uint64
 	// bloom is filled, or nil.
-	bloom *encode.Bloom
+	bloom  *encode.Bloom
+	stated []statement
 }
 
 // move makes the chunk of a leaf from the spans.
 func (e *engine) move(ctx context.Context, index int, spans []span, l *lane) (err error) {
-	m := &mover{e: e, ctx: ctx, index: index, leaf: &e.target.Leaves[index], spans: spans, lane: l, bytes: xxh3.New()}
+	m := &mover{e: e, ctx: ctx, index: index, leaf: &e.target.Leaves[index], spans: spans, lane: l, bytes: xxh3.New(), measure: e.measures[index]}
 	defer func() {
 		if p := recover(); p != nil {
 			err = recovered(p, "merge column "+m.leaf.Name)
@@ -128,7 +133,7 @@ func (m *mover) begin(parts []part) error {
 
 func (m *mover) finished() chunk {
 	m.e.counts.proved.Add(m.proof.written.values)
-	c := chunk{bytes: m.bytes.Sum64(), content: m.proof.written.total, bloom: m.bloom}
+	c := chunk{bytes: m.bytes.Sum64(), content: m.proof.written.total, bloom: m.bloom, stated: m.stated}
 	c.trail, c.rows = m.trail.end()
 	return c
 }
@@ -159,10 +164,14 @@ func (m *mover) options() (encode.Options, error) {
 
 // encode decodes a span and encodes it anew.
 func (m *mover) encode(s *part) error {
-	return m.feed(s.source).rows(s.first, s.span.rows, func(b *column.Batch) error {
+	counted := m.measure.Collect()
+	err := m.feed(s.source).rows(s.first, s.span.rows, func(b *column.Batch) error {
 		m.proof.read(b)
+		counted.Add(b)
 		return m.enc.Write(b)
 	})
+	m.state(s, counted, nil)
+	return err
 }
 
 // Dictionary hands the dictionary page over.

@@ -11,7 +11,6 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/seaice/seaice/fault"
-	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/rewrite/format"
 	"github.com/seaice/seaice/rewrite/output"
 	"github.com/seaice/seaice/rewrite/resolve"
@@ -19,12 +18,14 @@ import (
 
 // outFile is an output being written.
 type outFile struct {
-	e      *engine
-	n      int
-	sink   Sink
-	w      *checkedWriter
-	file   *output.File
-	rows   int64
+	e    *engine
+	n    int
+	sink Sink
+	w    *checkedWriter
+	file *output.File
+	rows int64
+	// stated is what is known of every leaf.
+	stated [][]statement
 	result Output
 }
 
@@ -52,7 +53,7 @@ func (e *engine) create(ctx context.Context, n int) (*outFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &outFile{e: e, n: n, sink: s, w: &checkedWriter{to: s}}
+	o := &outFile{e: e, n: n, sink: s, w: &checkedWriter{to: s}, stated: make([][]statement, len(e.target.Leaves))}
 	o.file, err = output.NewFile(o.w, e.target.Schema, output.Options{
 		KeyValues: []format.KeyValue{{Key: "iceberg.schema", Value: &schema}}, CreatedBy: createdBy(),
 	})
@@ -94,10 +95,7 @@ func (e *engine) write(ctx context.Context, o *outFile) error {
 		return fault.New(fault.Halt, fmt.Sprintf("%s has %d bytes stored, %d were written", stored.Location, stored.Bytes, res.Bytes))
 	}
 	o.result = Output{Stored: stored, Records: res.Rows, SplitOffsets: res.SplitOffsets}
-	o.result.ColumnSizes = map[iceberg.FieldID]int64{}
-	for i, n := range res.LeafBytes {
-		o.result.ColumnSizes[o.e.target.Leaves[i].ID] += n
-	}
+	o.describe(res)
 	return nil
 }
 
@@ -120,6 +118,7 @@ func (o *outFile) group(ctx context.Context, spans []span, lanes []*lane) error 
 		if err := o.column(ctx, g, i, l); err != nil {
 			return err
 		}
+		o.stated[i] = append(o.stated[i], l.chunk.stated...)
 		name := o.e.target.Leaves[i].Name
 		if l.chunk.trail != sum || l.chunk.rows != rows {
 			return fault.New(fault.Halt, fmt.Sprintf("column %s moved other rows than the unit: %d of %d", name, l.chunk.rows, rows))

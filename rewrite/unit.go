@@ -60,6 +60,8 @@ type Table struct {
 	HasNames bool
 	// Properties are the table's: write.parquet.*, write.metadata.metrics.*.
 	Properties map[string]string
+	// Order is the table's sort order, whose columns keep bounds; nil is unsorted.
+	Order *iceberg.SortOrder
 	// Type and Partition are the spec outputs are written under, and their tuple: that of all
 	// sources.
 	Type      *iceberg.PartitionType
