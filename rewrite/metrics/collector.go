@@ -173,7 +173,7 @@ func (c *Collector) keep(k *keptBytes, b []byte, sign int) {
 			return
 		}
 	}
-	k.b, k.cut = append(k.b[:0], b...), cut
+	k.b, k.cut = append(nonNil(k.b)[:0], b...), cut
 }
 
 // Stats are those of everything added, exact but for bounds the mode cuts.

@@ -50,7 +50,7 @@ func (c *Column) Entry(src *resolve.Source, s Stats, records int64) Stats {
 	if _, ok := c.leaf.Type.(icego.UUIDType); ok {
 		s.Lower, s.Upper = nil, nil
 	}
-	s.Lower, s.Upper = usable(c.leaf.Type, s.Lower, s.Upper)
+	s.Lower, s.Upper = c.usable(s.Lower, s.Upper)
 	return c.finish(s)
 }
 
@@ -60,19 +60,21 @@ func within(n, all *int64) bool {
 }
 
 // usable decodes a pair of bounds. A pair out of order is no pair.
-func usable(typ icego.Type, lower, upper []byte) (l, u []byte) {
-	low, hasLow := decode(typ, lower)
-	high, hasHigh := decode(typ, upper)
+func (c *Column) usable(lower, upper []byte) (l, u []byte) {
+	low, hasLow := decode(c.leaf.Type, lower)
+	high, hasHigh := decode(c.leaf.Type, upper)
+	if hasLow {
+		l = c.widen(nonNil(low.Bytes()), true)
+	}
+	if hasHigh {
+		u = c.widen(nonNil(high.Bytes()), false)
+	}
 	if hasLow && hasHigh {
+		low, _ = decode(c.leaf.Type, l)
+		high, _ = decode(c.leaf.Type, u)
 		if order, err := low.Compare(high); err != nil || order > 0 {
 			return nil, nil
 		}
-	}
-	if hasLow {
-		l = nonNil(low.Bytes())
-	}
-	if hasHigh {
-		u = nonNil(high.Bytes())
 	}
 	return l, u
 }
@@ -204,7 +206,7 @@ func (c *Column) Parquet(src *resolve.Source, file *format.Node, p Chunk) Stats 
 	}
 	s.Lower = c.converted(src, st.Min, st.MinExact)
 	s.Upper = c.converted(src, st.Max, st.MaxExact)
-	s.Lower, s.Upper = usable(c.leaf.Type, s.Lower, s.Upper)
+	s.Lower, s.Upper = c.usable(s.Lower, s.Upper)
 	return c.finish(s)
 }
 
