@@ -238,7 +238,7 @@ func (w *work) judge(e *manifests.Entry, part uint32, p *partition) (candidate, 
 
 // wanted says for which reason a file should be rewritten, or why it need not.
 func (w *work) wanted(e *manifests.Entry, b burden) (reasonCode, *left) {
-	large := e.Bytes > w.sizes.most
+	large := e.Bytes > max(w.sizes.most, leastSplit)
 	switch {
 	case b.counts >= w.set.DeleteFileThreshold:
 		return becauseDeleteFiles, nil

@@ -17,6 +17,10 @@ const (
 	// of a unit and a delete; the rest is for the next run.
 	maxPlanInputs  = 50_000
 	maxPlanDeletes = 1_000_000
+	// leastSplit is the size up to which a file is never too large, whatever the
+	// target: of what is smaller, footers and indexes may be the most part, and
+	// dividing it would not make it fit.
+	leastSplit = 1 << 20
 	// lookBack is how many units of a partition are open at a time while files
 	// are packed. With a sort column it is one: ranges must not mix.
 	lookBack = 4
@@ -52,22 +56,39 @@ func percent(n int64, p int) int64 { return n/100*int64(p) + n%100*int64(p)/100 
 
 // outputs is the number of files that bytes and rows become, and the size at
 // which each of them is to be ended.
-//
-// The number is that which brings the mean nearest to the target without leaving
-// what is neither small nor large, so that outputs are no candidates. The size
-// has room for what was estimated too low, but little: n-1 files that take more
-// than their share leave a small last one.
 func (z sizes) outputs(bytes, rows int64) (n, target int64) {
 	if rows == 0 {
 		return 0, z.target
 	}
-	n = 1
-	if bytes > z.target {
+	return z.divide(bytes, rows, z.count(bytes, rows))
+}
+
+// count is the number of files which brings their mean nearest to the target
+// without leaving what is neither small nor large, so that outputs are no
+// candidates.
+func (z sizes) count(bytes, rows int64) int64 {
+	n := int64(1)
+	switch {
+	case rows == 0:
+		return 0
+	case bytes > z.target:
 		n = z.pick(bytes, bytes/z.target)
 	}
+	return z.byRows(n, rows)
+}
+
+func (z sizes) byRows(n, rows int64) int64 {
 	if z.maxRows > 0 {
 		n = max(n, (rows-1)/z.maxRows+1)
 	}
+	return n
+}
+
+// divide makes n files, or more if the rows ask for them. The size at which one is
+// ended has room for what was estimated too low, but little: n-1 files that take
+// more than their share leave a small last one.
+func (z sizes) divide(bytes, rows, n int64) (files, target int64) {
+	n = z.byRows(n, rows)
 	if n == 1 {
 		return 1, max(z.target, z.most)
 	}
