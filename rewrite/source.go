@@ -111,6 +111,9 @@ func (e *engine) openOne(ctx context.Context, s *source, whole int64) error {
 func (e *engine) resolve() error {
 	var err error
 	options := resolve.Options{Lineage: e.q.Table.FormatVersion >= 3, Like: e.sources[0].file.Footer()}
+	for _, s := range e.sources {
+		options.Decimals = append(options.Decimals, s.file.Footer())
+	}
 	if e.target, err = resolve.NewTarget(e.q.Table.Schema, options); err != nil {
 		return err
 	}

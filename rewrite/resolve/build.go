@@ -17,7 +17,9 @@ import (
 
 // builder makes fields with their nodes.
 type builder struct {
-	like *format.Footer
+	// forms are those of decimals.
+	forms map[iceberg.FieldID]form
+	like  *format.Footer
 	// keys makes every node optional: a key that is null is a key.
 	keys bool
 }
@@ -76,7 +78,13 @@ func (b *builder) field(nf icego.NestedField, parent *field, depth int) (*field,
 	case icego.UnknownType:
 		return nil, nil
 	}
-	return f, leafOf(f)
+	if err := leafOf(f); err != nil {
+		return f, err
+	}
+	if t, ok := f.typ.(icego.DecimalType); ok {
+		b.forms[f.id].take(f.node, t)
+	}
+	return f, nil
 }
 
 func (f *field) unsupported(why string) error {

@@ -82,6 +82,9 @@ type Options struct {
 	// Like, if not nil, is a source whose shredding of variants is taken over.
 	// Without it variants are not shredded.
 	Like *format.Footer
+	// Decimals are files whose physical form of a decimal is taken over where
+	// they agree.
+	Decimals []*format.Footer
 }
 
 type kind uint8
@@ -108,7 +111,6 @@ type field struct {
 	// list, or the key and the value of a map.
 	children []*field
 	path     []iceberg.FieldID
-	repeated bool
 	lineage  Lineage
 }
 
@@ -117,7 +119,7 @@ type field struct {
 // logical and converted annotations, a field id wherever Iceberg has one, names
 // made legal for Avro. Columns of type unknown are not stored.
 func NewTarget(s *icego.Schema, o Options) (*Target, error) {
-	b := builder{like: o.Like}
+	b := builder{like: o.Like, forms: forms(o.Decimals)}
 	fields := s.Fields()
 	if o.Lineage {
 		fields = append(fields,
