@@ -346,7 +346,7 @@ func settle(t tb, s *sketch, p *compact.Plan) {
 		limited := false
 		for _, r := range p.Head().Reasons {
 			switch r.Code {
-			case "max-rewrite", "max-files", "max-partitions", "plan-full":
+			case "max-rewrite", "max-files", "max-partitions", "plan-full", "unit-full":
 				limited = true
 			}
 		}
@@ -354,7 +354,7 @@ func settle(t tb, s *sketch, p *compact.Plan) {
 		again, err := w.plan()
 		require.NoError(t, err)
 		if !limited {
-			require.True(t, again.Empty(), "planning again gives %s", again.Summary())
+			require.True(t, again.Empty(), "planning again gives %s\n%+v\nafter\n%+v", again.Summary(), again.Units(), p.Units())
 		}
 		s, p = next, again
 	}

@@ -3,6 +3,7 @@ package compact
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/seaice/seaice/manifests"
@@ -47,8 +48,13 @@ func (w *work) choose() error {
 		for end < len(order) && w.found.at(order[end]).part == w.found.at(order[start]).part {
 			end++
 		}
-		for _, files := range w.pack(order[start:end]) {
-			w.propose(w.draft(files))
+		bins, limit := w.pack(order[start:end])
+		drafts := w.join(bins)
+		if limit == nil {
+			w.apportion(drafts)
+		}
+		for _, d := range drafts {
+			w.propose(d, limit)
 		}
 		start = end
 	}
@@ -93,8 +99,9 @@ type bin struct {
 // The size follows from the sum, so that the last bin is no small rest: a bin is
 // full when it has its share and the next file does not fit, which leaves room
 // for the largest file. Without a sort column several bins are open at a time,
-// and a file goes to the first that it fits.
-func (w *work) pack(files []uint32) [][]uint32 {
+// and a file goes to the first that it fits. If a limit of the run divides the
+// partition, it says which.
+func (w *work) pack(files []uint32) ([][]uint32, *left) {
 	var in, sum, largest int64
 	for _, i := range files {
 		f := w.found.at(i)
@@ -129,7 +136,31 @@ func (w *work) pack(files []uint32) [][]uint32 {
 	for _, b := range now {
 		out = append(out, b.files)
 	}
-	return out
+	return out, w.divided(int64(len(files)), in)
+}
+
+// divided names the limit that keeps the candidates of a partition from being one
+// unit, apart from their size.
+func (w *work) divided(files, bytes int64) *left {
+	switch {
+	case w.set.MaxFiles > 0 && w.set.MaxFiles < int64(w.set.MinInputFiles) && files > w.set.MaxFiles:
+		return &left{
+			code: "max-files", subject: "data files", setting: "max_files",
+			text: fmt.Sprintf("no run has room for the %d files that a rewrite takes", w.set.MinInputFiles),
+		}
+	case files > w.sizes.inputs && w.sizes.inputs == w.set.MaxFiles:
+		return nextRun("max-files", "max_files", fmt.Sprintf("of %d files", w.set.MaxFiles))
+	case files > w.sizes.inputs:
+		return nextRun("unit-full", "", fmt.Sprintf("of %d files in a unit", w.sizes.inputs))
+	case w.sizes.cap > 0 && bytes > w.sizes.cap:
+		return nextRun("max-rewrite", "max_rewrite_mb", "of "+size(w.sizes.cap))
+	}
+	return nil
+}
+
+// nextRun is the reason of what a limit keeps out.
+func nextRun(code, setting, limit string) *left {
+	return &left{code: code, subject: "data files", setting: setting, text: "left to the next run; they are beyond the limit " + limit}
 }
 
 // draft sums up what a unit would do.
@@ -149,26 +180,101 @@ func (w *work) draft(files []uint32) draft {
 	return d
 }
 
-// propose keeps a draft that helps: fewer files, fewer deletes, or an oversized
-// file split. The others' files stay, with a reason.
-func (w *work) propose(d draft) {
+// join makes drafts of the bins of a partition. One that would be left alone is
+// joined to the one before it, or behind, if that is not.
+func (w *work) join(bins [][]uint32) []draft {
+	var out []draft
+	var stray []uint32
+	for _, files := range bins {
+		d := w.draft(files)
+		if w.worth(&d) {
+			if len(stray) > 0 && w.fits(stray, files) {
+				d, stray = w.draft(slices.Concat(stray, files)), nil
+			}
+			out = append(out, d)
+			continue
+		}
+		if n := len(out); n > 0 && w.fits(out[n-1].files, files) {
+			out[n-1] = w.draft(slices.Concat(out[n-1].files, files))
+			continue
+		}
+		if len(stray) > 0 {
+			out = append(out, w.draft(stray))
+		}
+		stray = files
+	}
+	if len(stray) > 0 {
+		out = append(out, w.draft(stray))
+	}
+	return out
+}
+
+// apportion gives the units of a partition their shares of the files that its
+// candidates would become if they were one. That number follows from their size
+// alone, so that outputs, divided anew, are as many again.
+func (w *work) apportion(drafts []draft) {
+	if len(drafts) < 2 {
+		return
+	}
+	var bytes, rows int64
+	for i := range drafts {
+		bytes, rows = add(bytes, drafts[i].bytes), add(rows, drafts[i].rows)
+	}
+	all := float64(w.sizes.count(bytes, rows))
+	var behind float64
+	given := int64(0)
+	for i := range drafts {
+		d := &drafts[i]
+		behind += float64(d.bytes)
+		share := int64(math.Round(all*behind/float64(max(bytes, 1)))) - given
+		given += share
+		if d.rows > 0 {
+			d.outputs, d.target = w.sizes.divide(d.bytes, d.rows, max(share, 1))
+		}
+	}
+}
+
+// fits reports whether two bins can be one unit.
+func (w *work) fits(a, b []uint32) bool {
+	if int64(len(a)+len(b)) > w.sizes.inputs {
+		return false
+	}
+	var in int64
+	for _, files := range [][]uint32{a, b} {
+		for _, i := range files {
+			in = add(in, w.found.at(i).bytes)
+		}
+	}
+	return w.sizes.cap == 0 || in <= w.sizes.cap
+}
+
+// worth reports whether a draft helps and has as many files as it takes.
+func (w *work) worth(d *draft) bool {
 	n := int64(len(d.files))
-	var triggered, large, all bool
+	var triggered, large bool
 	for _, i := range d.files {
 		f := w.found.at(i)
 		triggered = triggered || f.triggered
 		large = large || f.why == becauseLarge
-		all = all || f.why == becauseAll
 	}
 	helps := d.outputs < n || triggered || large && d.outputs > 1
+	return helps && (n >= int64(w.set.MinInputFiles) || triggered || large || w.set.RewriteAll)
+}
+
+// propose keeps a draft that helps: fewer files, fewer deletes, or an oversized
+// file split. The others' files stay, with a reason: the limit, if one divided the
+// partition.
+func (w *work) propose(d draft, limit *left) {
+	n := int64(len(d.files))
 	switch {
-	case helps && (n >= int64(w.set.MinInputFiles) || triggered || large || w.set.RewriteAll):
+	case w.worth(&d):
 		w.drafts = append(w.drafts, d)
-		return
+	case limit != nil:
+		w.leave(d, *limit)
 	case n < int64(w.set.MinInputFiles) && !w.set.RewriteAll:
 		w.leave(d, left{
 			code: "below-min-input-files", subject: "data files", setting: "min_input_files",
-			text: fmt.Sprintf("worth a rewrite, but fewer than %d can be put together", w.set.MinInputFiles),
+			text: fmt.Sprintf("worth a rewrite, but fewer than %d in their partition", w.set.MinInputFiles),
 		})
 	default:
 		l := left{code: "no-gain", subject: "data files", setting: "target_file_size_mb", text: "a rewrite would make as many files of them"}
@@ -238,21 +344,17 @@ type run struct {
 // take adds a draft, or says which limit keeps it out.
 func (r *run) take(w *work, d *draft) *left {
 	files := add(r.files, int64(len(d.files)))
-	l := left{subject: "data files"}
 	switch s := w.set; {
 	case s.MaxRewriteBytes > 0 && add(r.bytes, d.in) > s.MaxRewriteBytes:
-		l.code, l.setting, l.text = "max-rewrite", "max_rewrite_mb", "of "+size(s.MaxRewriteBytes)
+		return nextRun("max-rewrite", "max_rewrite_mb", "of "+size(s.MaxRewriteBytes))
 	case s.MaxFiles > 0 && files > s.MaxFiles:
-		l.code, l.setting, l.text = "max-files", "max_files", fmt.Sprintf("of %d files", s.MaxFiles)
+		return nextRun("max-files", "max_files", fmt.Sprintf("of %d files", s.MaxFiles))
 	case s.MaxPartitions > 0 && !r.partitions[d.part] && int64(len(r.partitions)) >= s.MaxPartitions:
-		l.code, l.setting, l.text = "max-partitions", "max_partitions", fmt.Sprintf("of %d partitions", s.MaxPartitions)
+		return nextRun("max-partitions", "max_partitions", fmt.Sprintf("of %d partitions", s.MaxPartitions))
 	case files > maxPlanInputs || add(r.deletes, d.deletes) > maxPlanDeletes && r.files > 0:
-		l.code, l.text = "plan-full", fmt.Sprintf("of %d files, or %d deletes of units", maxPlanInputs, maxPlanDeletes)
-	default:
-		r.bytes, r.files, r.deletes = add(r.bytes, d.in), files, add(r.deletes, d.deletes)
-		r.partitions[d.part] = true
-		return nil
+		return nextRun("plan-full", "", fmt.Sprintf("of %d files, or %d deletes of units", maxPlanInputs, maxPlanDeletes))
 	}
-	l.text = "left to the next run; they are beyond the limit " + l.text
-	return &l
+	r.bytes, r.files, r.deletes = add(r.bytes, d.in), files, add(r.deletes, d.deletes)
+	r.partitions[d.part] = true
+	return nil
 }

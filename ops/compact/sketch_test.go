@@ -103,6 +103,8 @@ type world struct {
 	t  tb
 	fl *filertest.Filer
 	s  *sketch
+	// scene is the table by which the metadata can be changed.
+	scene *model.Scene
 }
 
 func (s *sketch) write(t tb) *world {
@@ -116,7 +118,7 @@ func (s *sketch) write(t tb) *world {
 	for _, spec := range s.specs[min(1, len(s.specs)):] {
 		sc.Respec(spec)
 	}
-	w := &world{t: t, fl: fl, s: s}
+	w := &world{t: t, fl: fl, s: s, scene: sc}
 	if s.empty {
 		return w
 	}
@@ -340,7 +342,13 @@ func (s *sketch) after(t tb, p *compact.Plan) *sketch {
 		for i := range u.Expect.Files {
 			f := sketchFile{
 				name: fmt.Sprintf("out-%d-%d-%d", out.seq, n, i), spec: first.spec, in: first.in, bytes: u.Expect.Bytes / u.Expect.Files,
-				rows: max(1, u.Expect.Rows/u.Expect.Files), seq: s.seq, fileSeq: out.seq, format: manifests.Parquet, offsets: []int64{4},
+				rows: u.Expect.Rows / u.Expect.Files, seq: s.seq, fileSeq: out.seq, format: manifests.Parquet, offsets: []int64{4},
+			}
+			if i < u.Expect.Bytes%u.Expect.Files {
+				f.bytes++
+			}
+			if i < u.Expect.Rows%u.Expect.Files {
+				f.rows++
 			}
 			if u.Expect.Bytes > 16 {
 				f.offsets = []int64{4, u.Expect.Bytes / u.Expect.Files / 2}
