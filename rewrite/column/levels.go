@@ -70,15 +70,22 @@ func hybridLevels(dst, src []byte, greatest int) error {
 
 // fill sets all of dst.
 func fill(dst []byte, v byte) {
-	if v == 0 {
-		clear(dst)
-		return
-	}
-	if len(dst) > 0 {
+	if len(dst) > 64 {
+		if v == 0 {
+			clear(dst)
+			return
+		}
 		dst[0] = v
 		for n := 1; n < len(dst); n *= 2 {
 			copy(dst[n:], dst[:n])
 		}
+		return
+	}
+	for x := uint64(v) * 0x0101010101010101; len(dst) >= 8; dst = dst[8:] {
+		binary.LittleEndian.PutUint64(dst, x)
+	}
+	for i := range dst {
+		dst[i] = v
 	}
 }
 

@@ -331,6 +331,9 @@ func FuzzFooter(f *testing.F) {
 			require.Contains(t, []fault.Kind{fault.Corrupt, fault.TooLarge}, fault.Of(err))
 			return
 		}
+		if m.Check(1<<62) != nil {
+			return // encrypted, or not of one file, which is not written
+		}
 		again, err := format.ParseFooter(format.AppendFooter(nil, m))
 		require.NoError(t, err)
 		require.Empty(t, cmp.Diff(m, again, ignoreLegacy, cmp.Comparer(func(a, b format.Order) bool { return a == b })))
