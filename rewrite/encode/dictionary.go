@@ -316,3 +316,9 @@ func (d *Dictionary) Put(v []byte) (code uint32, ok bool) {
 	code = d.put(v)
 	return code, code != missing
 }
+
+// Page is the dictionary page, compressed as the options say.
+func (d *Dictionary) Page(o Options) (Page, error) {
+	a := assembler{leaf: d.leaf, o: &o}
+	return a.dictionary(d)
+}

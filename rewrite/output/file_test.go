@@ -2,6 +2,7 @@ package output_test
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,6 +73,12 @@ func TestPeersReadWhatIsWritten(t *testing.T) {
 
 func checkPeers(t require.TestingT, w *written) {
 	f := openPeer(t, w.data)
+	own, err := column.Open(context.Background(), bytes.NewReader(w.data), "out.parquet", column.Options{})
+	require.NoError(t, err)
+	defer own.Close()
+	for l := range w.schema.Leaves {
+		equalRows(t, joined(w, l), ownRows(t, own, l), "column")
+	}
 	for g := range w.groups {
 		for l := range w.groups[g] {
 			equalRows(t, w.groups[g][l], arrowRows(t, w.data, g, l), "arrow-go")
@@ -83,6 +90,15 @@ func checkPeers(t require.TestingT, w *written) {
 			equalRows(t, w.groups[g][l], peerRows(t, f, w.schema, g, l, 0), "parquet-go")
 		}
 	}
+}
+
+// joined are the rows of a leaf over all groups.
+func joined(w *written, leaf int) rows {
+	var out rows
+	for g := range w.groups {
+		out.add2(&w.groups[g][leaf])
+	}
+	return out
 }
 
 func TestAFileWithoutRows(t *testing.T) {

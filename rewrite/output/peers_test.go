@@ -12,6 +12,7 @@ import (
 	peer "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/format"
 )
 
@@ -154,4 +155,20 @@ func peerBytes(v peer.Value, n *format.Node) []byte {
 		return []byte{0}
 	}
 	return bytes.Clone(v.Bytes())
+}
+
+// ownRows reads a leaf with this engine's reader.
+func ownRows(t require.TestingT, f *column.File, leaf int) rows {
+	var out rows
+	r := f.Reader(leaf)
+	defer r.Close()
+	for {
+		var b column.Batch
+		err := r.Next(&b, 1<<16)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		require.NoError(t, err)
+		out.add(&b)
+	}
 }
