@@ -115,13 +115,15 @@ func TestPagesOfADataSet(t *testing.T) {
 	require.Error(t, p.roundTrip(t.Context(), 2))
 }
 
-func TestArrowGoReadsAShelf(t *testing.T) {
+func TestEnginesReadAShelf(t *testing.T) {
 	d, err := distinct(3, 700).make(t.Context(), t.TempDir())
 	require.NoError(t, err)
 	s, err := newShelf(d)
 	require.NoError(t, err)
 	require.NoError(t, s.arrowGo(t.Context()))
+	require.NoError(t, s.ours(t.Context()))
 	s.rows++
+	require.Error(t, s.ours(t.Context()))
 	require.Error(t, s.arrowGo(t.Context()))
 	_, err = s.Open(t.Context(), "/buckets/none")
 	require.ErrorIs(t, err, errNotOnShelf)

@@ -29,6 +29,9 @@ func benches() []harness.Bench {
 	for _, c := range compactions(dataFiles, dataRows) {
 		all = append(all, c.bench())
 	}
+	all = append(all,
+		engineBench("engine_append", distinct(dataFiles, dataRows)),
+		engineBench("engine_repeating", repeating(dataFiles, dataRows)))
 	all = append(all, costs()...)
 	for _, r := range rivals {
 		all = append(all, contended(r.name, distinct(dataFiles, dataRows), r.rival))
