@@ -35,10 +35,14 @@ const (
 	full
 )
 
-// None keeps nothing, Counts no bounds, Full bounds as they are.
-func None() Mode   { return Mode{kind: none} }
+// None keeps nothing.
+func None() Mode { return Mode{kind: none} }
+
+// Counts keeps no bounds.
 func Counts() Mode { return Mode{kind: counts} }
-func Full() Mode   { return Mode{kind: full} }
+
+// Full keeps bounds as they are.
+func Full() Mode { return Mode{kind: full} }
 
 // Truncate keeps bounds of text cut to a number of code points, and those of
 // binary cut to a number of bytes.

@@ -4,10 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
-	"math/big"
 	"testing"
-	"time"
 
 	icego "github.com/apache/iceberg-go"
 	"github.com/stretchr/testify/require"
@@ -84,97 +81,6 @@ func values(n *format.Node, vs ...[]byte) *column.Batch {
 
 func le32(v int32) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(v)) }
 func le64(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
-
-func TestValuesAreConvertedOrRefused(t *testing.T) {
-	int96 := func(days int32, nanos int64) []byte {
-		return append(le64(nanos), le32(days+2440588)...)
-	}
-	micros := func(text string) int64 {
-		at, err := time.Parse(time.RFC3339Nano, text)
-		require.NoError(t, err)
-		return at.UnixMicro()
-	}
-	const day = int64(86_400_000_000_000)
-	ts := func(u format.TimeUnit) *format.Node {
-		return logical(format.Logical{Kind: format.LogicalTimestamp, Unit: u}, leaf("c", format.Optional, format.Int64))
-	}
-	uns := func(bits int8, typ format.Type) *format.Node {
-		return logical(format.Logical{Kind: format.LogicalInteger, BitWidth: bits}, leaf("c", format.Optional, typ))
-	}
-	p := icego.PrimitiveTypes
-	for _, c := range []struct {
-		name string
-		node *format.Node
-		typ  icego.Type
-		in   []byte
-		// out is nil for refused.
-		out []byte
-	}{
-		{"int to long", leaf("c", format.Optional, format.Int32), p.Int64, le32(math.MinInt32), le64(math.MinInt32)},
-		{"uint8 as int", uns(8, format.Int32), p.Int32, le32(255), le32(255)},
-		{"uint32 as int that fits", uns(32, format.Int32), p.Int32, le32(math.MaxInt32), le32(math.MaxInt32)},
-		{"uint32 as int that does not", uns(32, format.Int32), p.Int32, le32(-1), nil},
-		{"uint32 as long", uns(32, format.Int32), p.Int64, le32(-1), le64(1<<32 - 1)},
-		{"uint64 as long that fits", converted(14, leaf("c", format.Optional, format.Int64)), p.Int64, le64(1), le64(1)},
-		{"uint64 as long that does not", converted(14, leaf("c", format.Optional, format.Int64)), p.Int64, le64(-1), nil},
-		{"float to double", leaf("c", format.Optional, format.Float), p.Float64, le32(int32(math.Float32bits(-0.1))), le64(int64(math.Float64bits(float64(float32(-0.1)))))},
-		{"F038 millis", ts(format.Millis), p.Timestamp, le64(-1001), le64(-1001000)},
-		{"F038 converted millis", converted(9, leaf("c", format.Optional, format.Int64)), p.TimestampTz, le64(5), le64(5000)},
-		{"F038 millis out of range", ts(format.Millis), p.Timestamp, le64(math.MaxInt64/1000 + 1), nil},
-		{"F038 micros", ts(format.Micros), p.Timestamp, le64(-1), le64(-1)},
-		{"F038 nanos", ts(format.Nanos), p.Timestamp, le64(-5000), le64(-5)},
-		{"F038 nanos too fine", ts(format.Nanos), p.Timestamp, le64(-5001), nil},
-		{"micros as nanos", ts(format.Micros), p.TimestampNs, le64(5), le64(5000)},
-		{"micros as nanos out of range", ts(format.Micros), p.TimestampNs, le64(math.MaxInt64/1000 + 1), nil},
-		{"time millis", converted(7, leaf("c", format.Optional, format.Int32)), p.Time, le32(86399999), le64(86399999000)},
-		{"time nanos too fine", logical(format.Logical{Kind: format.LogicalTime, Unit: format.Nanos}, leaf("c", format.Optional, format.Int64)), p.Time, le64(1), nil},
-		{"date to timestamp", converted(6, leaf("c", format.Optional, format.Int32)), p.Timestamp, le32(-1), le64(-86_400_000_000)},
-		{"date to timestamp_ns out of range", converted(6, leaf("c", format.Optional, format.Int32)), p.TimestampNs, le32(200_000), nil},
-		{"F037 year 1", leaf("c", format.Optional, format.Int96), p.TimestampTz, int96(-719162, 0), le64(micros("0001-01-01T00:00:00Z"))},
-		{"F037 1677", leaf("c", format.Optional, format.Int96), p.Timestamp, int96(-106752, 1000), le64(micros("1677-09-21T00:00:00.000001Z"))},
-		{"F037 before the epoch", leaf("c", format.Optional, format.Int96), p.Timestamp, int96(-1, day-1000), le64(-1)},
-		{"F037 2262", leaf("c", format.Optional, format.Int96), p.Timestamp, int96(106751, 0), le64(micros("2262-04-12T00:00:00Z") - 86_400_000_000)},
-		{"F037 9999", leaf("c", format.Optional, format.Int96), p.Timestamp, int96(2932896, 0), le64(micros("9999-12-31T00:00:00Z"))},
-		{"F037 parts finer than micros", leaf("c", format.Optional, format.Int96), p.Timestamp, int96(0, 1), nil},
-		{"F037 nanos", leaf("c", format.Optional, format.Int96), p.TimestampNs, int96(-1, 1), le64(1 - day)},
-		{"F037 least nanos", leaf("c", format.Optional, format.Int96), p.TimestampNs, int96(-106752, 763_145_224_192), le64(math.MinInt64)},
-		{"F037 below the least nanos", leaf("c", format.Optional, format.Int96), p.TimestampNs, int96(-106752, 763_145_224_191), nil},
-		{"F037 greatest nanos", leaf("c", format.Optional, format.Int96), p.TimestampNs, int96(106751, 85_636_854_775_807), le64(math.MaxInt64)},
-		{"F037 above the greatest nanos", leaf("c", format.Optional, format.Int96), p.TimestampNs, int96(106751, 85_636_854_775_808), nil},
-		{"F037 negative time of day", leaf("c", format.Optional, format.Int96), p.Timestamp, int96(1, -1000), le64(86_400_000_000 - 1)},
-		{"F032 int32 to int64", decimalNode(9, 2, leaf("c", format.Optional, format.Int32)), icego.DecimalTypeOf(18, 2), le32(-100), le64(-100)},
-		{"F032 int64 to fixed", decimalNode(18, 4, leaf("c", format.Optional, format.Int64)), icego.DecimalTypeOf(38, 4), le64(-1), bytesOf(16, 0xff)},
-		{"F032 bytes to int32", decimalNode(9, 2, leaf("c", format.Optional, format.ByteArray)), icego.DecimalTypeOf(9, 2), []byte{0xff, 0x9c}, le32(-100)},
-		{"F032 long bytes to int64", decimalNode(18, 2, leaf("c", format.Optional, format.ByteArray)), icego.DecimalTypeOf(18, 2), twos(big.NewInt(-999), 20), le64(-999)},
-		{"F032 bytes out of range", decimalNode(9, 2, leaf("c", format.Optional, format.ByteArray)), icego.DecimalTypeOf(9, 2), twos(big.NewInt(1_000_000_000), 5), nil},
-		{"F032 no bytes", decimalNode(9, 2, leaf("c", format.Optional, format.ByteArray)), icego.DecimalTypeOf(9, 2), []byte{}, nil},
-		{"F032 fixed to shorter fixed", decimalNode(20, 2, fixedLeaf("c", 16)), icego.DecimalTypeOf(20, 2), twos(big.NewInt(-5), 16), twos(big.NewInt(-5), 9)},
-		{"F033 narrower than the table", decimalNode(3, 0, leaf("c", format.Optional, format.Int32)), icego.DecimalTypeOf(38, 0), le32(5), twos(big.NewInt(5), 16)},
-		{"text without annotation", leaf("c", format.Optional, format.ByteArray), p.String, []byte("ab"), []byte("ab")},
-		{"enumeration as text", converted(4, leaf("c", format.Optional, format.ByteArray)), p.String, []byte("ab"), []byte("ab")},
-		{"bson as bytes", converted(20, leaf("c", format.Optional, format.ByteArray)), p.Binary, []byte("ab"), []byte("ab")},
-		{"fixed as bytes", fixedLeaf("c", 3), p.Binary, []byte("abc"), []byte("abc")},
-		{"uuid as fixed", logical(format.Logical{Kind: format.LogicalUUID}, fixedLeaf("c", 16)), icego.FixedTypeOf(16), bytesOf(16, 1), bytesOf(16, 1)},
-		{"fixed as uuid", fixedLeaf("c", 16), p.UUID, bytesOf(16, 1), bytesOf(16, 1)},
-		{"always null with a value", logical(format.Logical{Kind: format.LogicalUnknown}, leaf("c", format.Optional, format.Int32)), p.String, le32(1), nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := footer(t, withID(1, c.node))
-			m, err := resolve.File(target(t, optional(1, "c", c.typ)), f, v3)
-			require.NoError(t, err)
-			var out column.Batch
-			got, err := m.Leaves[0].Apply(values(f.Schema.Leaves[0], []byte(c.in)), &out)
-			if c.out == nil {
-				require.Contains(t, []fault.Kind{fault.Unsupported, fault.Corrupt}, fault.Of(err))
-				require.ErrorContains(t, err, "column c")
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, 1, got.Values.Len())
-			require.Equal(t, c.out, got.Values.At(0))
-		})
-	}
-}
 
 func bytesOf(n int, b byte) []byte {
 	out := make([]byte, n)
@@ -339,13 +245,20 @@ func TestF060FilesWithoutIDsNeedAMapping(t *testing.T) {
 	require.Equal(t, []int{0, 1, -1}, []int{m.Leaves[0].Leaf, m.Leaves[1].Leaf, m.Leaves[2].Leaf})
 
 	// The mapping does not count when the file has ids, and is no help when it
-	// names nothing of the file, or two columns of it alike (F061).
+	// names nothing of the file.
 	ids := file()
 	ids.Schema.Root.Children[2].FieldID = pointer(int32(99))
 	_, err = resolve.File(tgt, ids, resolve.Context{HasNames: true, Names: mapping})
 	require.Equal(t, fault.Unsupported, fault.Of(err))
 	_, err = resolve.File(tgt, file(), resolve.Context{HasNames: true, Names: icego.NameMapping{{Names: []string{"z"}, FieldID: pointer(1)}}})
 	require.Equal(t, fault.Unsupported, fault.Of(err))
+}
+
+func TestF061AmbiguousColumnsAreRefused(t *testing.T) {
+	tgt := target(t, optional(3, "renamed", icego.PrimitiveTypes.Int32))
+	mapping := icego.NameMapping{{Names: []string{"renamed", "old"}, FieldID: pointer(3)}}
+	_, err := resolve.File(tgt, footer(t, leaf("old", format.Optional, format.Int32)), resolve.Context{HasNames: true, Names: mapping})
+	require.NoError(t, err)
 	both := footer(t, leaf("old", format.Optional, format.Int32), leaf("renamed", format.Optional, format.Int32))
 	_, err = resolve.File(tgt, both, resolve.Context{HasNames: true, Names: mapping})
 	require.Equal(t, fault.Unsupported, fault.Of(err))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	icego "github.com/apache/iceberg-go"
@@ -300,6 +301,36 @@ func TestNestedFilesOfOthersAreReadAsTheirReadersDo(t *testing.T) {
 		want := change(arrowRows(t, b))
 		require.Equal(t, want, any(got))
 	})
+}
+
+// TestF037Int96OfOthersIsReadAsByArrow compares plain and dictionary pages.
+func TestF037Int96OfOthersIsReadAsByArrow(t *testing.T) {
+	for _, name := range []string{"alltypes_plain", "alltypes_dictionary", "alltypes_plain.snappy"} {
+		b := fixture(t, name)
+		ts := one("timestamp_col", icego.PrimitiveTypes.Timestamp)
+		f, err := column.Open(t.Context(), bytes.NewReader(b), name, column.Options{})
+		require.NoError(t, err)
+		defer f.Close()
+		tgt, err := resolve.NewTarget(schemaOf([]*col{ts}), resolve.Options{})
+		require.NoError(t, err)
+		m, err := resolve.File(tgt, f.Footer(), resolve.Context{HasNames: true, Names: names([]*col{ts})})
+		require.NoError(t, err)
+		var want [][]byte
+		peer, err := file.NewParquetReader(bytes.NewReader(b))
+		require.NoError(t, err)
+		for g := range peer.NumRowGroups() {
+			r, err := peer.RowGroup(g).Column(m.Leaves[0].Leaf)
+			require.NoError(t, err)
+			values := make([]parquet.Int96, peer.RowGroup(g).NumRows())
+			_, n, err := r.(*file.Int96ColumnChunkReader).ReadBatch(int64(len(values)), values, make([]int16, len(values)), nil)
+			require.NoError(t, err)
+			for _, v := range values[:n] {
+				want = append(want, le64(v.ToTime().UnixMicro()))
+			}
+		}
+		require.NotEmpty(t, want)
+		require.Equal(t, want, readLeaf(t, f, &m.Leaves[0], int(f.Footer().Rows)).values)
+	}
 }
 
 // TestFilesOfOthersResolveOrAreRefused looks at schemas of other writers.

@@ -256,6 +256,29 @@ func TestF012KeysOfDroppedColumnsAreFound(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestF029ThreeOrdersOfColumnsAreOneSchema(t *testing.T) {
+	p := icego.PrimitiveTypes
+	tgt := target(t, optional(2, "b", p.Int64), optional(1, "a", p.Int64), optional(7, "c", p.Int64),
+		optional(4, "d", &icego.StructType{FieldList: []icego.NestedField{optional(6, "y", p.Int64), optional(5, "x", p.Int64)}}))
+	long := func(id int32, name string) *format.Node { return withID(id, leaf(name, format.Optional, format.Int64)) }
+	for _, c := range []struct {
+		file []*format.Node
+		want []int
+	}{
+		{[]*format.Node{long(1, "a"), long(2, "b"), long(3, "c")}, []int{1, 0, -1, -1, -1}},
+		{[]*format.Node{long(7, "c"), long(1, "a")}, []int{-1, 1, 0, -1, -1}},
+		{[]*format.Node{long(2, "b"), long(1, "a"), long(7, "c"), withID(4, group("d", format.Optional, long(5, "x"), long(6, "y")))}, []int{0, 1, 2, 4, 3}},
+	} {
+		m, err := resolve.File(tgt, footer(t, c.file...), v3)
+		require.NoError(t, err)
+		var got []int
+		for _, s := range m.Leaves {
+			got = append(got, s.Leaf)
+		}
+		require.Equal(t, c.want, got)
+	}
+}
+
 func TestCopyingNeedsEqualTypesAndRepetitions(t *testing.T) {
 	p := icego.PrimitiveTypes
 	x := func(r format.Repetition) *format.Node { return withID(2, leaf("x", r, format.Int32)) }
