@@ -24,6 +24,8 @@ type outFile struct {
 	w    *checkedWriter
 	file *output.File
 	rows int64
+	// spans are the rows in it.
+	spans []span
 	// stated is what is known of every leaf.
 	stated [][]statement
 	result Output
@@ -96,6 +98,9 @@ func (e *engine) write(ctx context.Context, o *outFile) error {
 	}
 	o.result = Output{Stored: stored, Records: res.Rows, SplitOffsets: res.SplitOffsets}
 	o.describe(res)
+	if e.q.Verify == VerifyRows {
+		return e.verifyRows(ctx, o)
+	}
 	return nil
 }
 
@@ -113,6 +118,7 @@ func (o *outFile) group(ctx context.Context, spans []span, lanes []*lane) error 
 			o.e.moves.Append(s.source, from, to-from, o.n)
 		}
 	}
+	o.spans = append(o.spans, spans...)
 	sum, rows := want.end()
 	for i, l := range lanes {
 		if err := o.column(ctx, g, i, l); err != nil {
