@@ -101,13 +101,13 @@ func decompressBrotli(dst, src []byte) error {
 
 // fill reads dst, which must be all there is.
 func fill(c format.Codec, dst []byte, r io.Reader) error {
-	if n, err := io.ReadFull(r, dst); err == io.EOF || err == io.ErrUnexpectedEOF { //nolint:errorlint // ReadFull returns the bare values
+	if n, err := io.ReadFull(r, dst); err == io.EOF || err == io.ErrUnexpectedEOF {
 		return length(c, n, len(dst))
 	} else if err != nil {
 		return broken(c, err)
 	}
 	var more [1]byte
-	switch _, err := io.ReadFull(r, more[:]); err { //nolint:errorlint // ReadFull returns the bare values
+	switch _, err := io.ReadFull(r, more[:]); err {
 	case io.EOF:
 		return nil
 	case nil:

@@ -59,7 +59,7 @@ func (o Options) defaults() Options {
 // File is an open Parquet file. It is safe for concurrent use; the iterators it
 // hands out are not.
 type File struct {
-	ctx    context.Context //nolint:containedctx // bounds all reads, like that of filer.Reader.Open
+	ctx    context.Context // bounds all reads, like that of filer.Reader.Open
 	in     Input
 	name   string
 	o      Options

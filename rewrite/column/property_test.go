@@ -176,7 +176,8 @@ func arrowFile(t require.TestingT, l layout, p parquet.Type, e parquet.Encoding,
 	w := file.NewParquetWriter(&out, root, file.WithWriterProps(parquet.NewWriterProperties(options...)))
 	var c content
 	for range l.groups {
-		g := w.AppendRowGroup()
+		g, err := w.AppendRowGroupChecked()
+		require.NoError(t, err)
 		chunk, err := g.NextColumn()
 		require.NoError(t, err)
 		def, rep := s.rows(rng, l.rows, l.nulls)
@@ -312,7 +313,8 @@ func seekAround(rt *rapid.T, f *column.File, leaf int, want content) {
 	for range 6 {
 		row := rapid.IntRange(0, rows).Draw(rt, "row")
 		require.NoError(rt, r.SeekRow(int64(row)))
-		err := r.Next(&b, rapid.SampledFrom([]int{1, 200, 1 << 20}).Draw(rt, "bytes"))
+		most := rapid.SampledFrom([]int{1, 2, 30, 1 << 30}).Draw(rt, "rows")
+		err := r.NextRows(&b, rapid.SampledFrom([]int{1, 200, 1 << 20}).Draw(rt, "bytes"), int64(most))
 		if row == rows {
 			require.Error(rt, err)
 			continue
@@ -321,6 +323,7 @@ func seekAround(rt *rapid.T, f *column.File, leaf int, want content) {
 		var got content
 		got.add(&b)
 		end := row + b.Rows
+		require.LessOrEqual(rt, b.Rows, most)
 		require.LessOrEqual(rt, end, rows)
 		part := content{Values: want.Values[at[row]:at[end]]}
 		if node.MaxRep > 0 {

@@ -121,7 +121,7 @@ func TestLegacyBitPackedLevels(t *testing.T) {
 	require.Equal(t, []byte{1, 0, 3, 2, 3, 3, 0, 1}, b.Def)
 	require.Equal(t, 7, b.Rows)
 	require.Equal(t, 3, b.Values.Len())
-	for n := range len(body) {
+	for n := range body {
 		p.Body = body[:n]
 		p.Header.UncompressedSize = int32(n)
 		require.Equal(t, fault.Corrupt, fault.Of(d.Decode(p, &b)))

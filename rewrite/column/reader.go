@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/seaice/seaice/fault"
@@ -23,6 +24,8 @@ type Reader struct {
 	// page is the current page, with codes in place of values when coded.
 	page  Batch
 	coded bool
+	// ends reports that the current page ends with a row.
+	ends  bool
 	codes []uint32
 	// level and value are the position in page.
 	level, value int
@@ -61,8 +64,13 @@ func (r *Reader) shut() {
 
 // Next reads rows into b, whose content it replaces: all up to the row with which
 // b has maxBytes or more, and at least one. A batch may hold rows of several row
-// groups. The end is io.EOF.
-func (r *Reader) Next(b *Batch, maxBytes int) (err error) {
+// groups. The end is io.EOF; after any error the Reader is closed.
+func (r *Reader) Next(b *Batch, maxBytes int) error {
+	return r.NextRows(b, maxBytes, math.MaxInt64)
+}
+
+// NextRows is Next with no more than so many rows, which are 1 at least.
+func (r *Reader) NextRows(b *Batch, maxBytes int, rows int64) (err error) {
 	if r.err != nil {
 		return r.err
 	}
@@ -78,7 +86,12 @@ func (r *Reader) Next(b *Batch, maxBytes int) (err error) {
 	}()
 	defer guard(&err)
 	r.clear(b)
+	rows = max(rows, 1)
+	full := func() bool { return int64(b.Rows) >= rows || b.Rows > 0 && b.Bytes() >= maxBytes }
 	for {
+		if r.atEnd() && full() {
+			return nil
+		}
 		more, err := r.load()
 		if err != nil {
 			return err
@@ -89,13 +102,19 @@ func (r *Reader) Next(b *Batch, maxBytes int) (err error) {
 			}
 			return io.EOF
 		}
-		if b.Rows > 0 && r.atRow() && b.Bytes() >= maxBytes {
+		if r.atRow() && full() {
 			return nil
 		}
-		if err := r.move(b, maxBytes-b.Bytes()); err != nil {
+		if err := r.move(b, maxBytes-b.Bytes(), rows-int64(b.Rows)); err != nil {
 			return err
 		}
 	}
+}
+
+// atEnd reports that a row has ended at the end of the current page, so that
+// there is no need for the next one to know.
+func (r *Reader) atEnd() bool {
+	return r.pages != nil && r.level >= r.page.Levels && (r.ends || r.pages.done())
 }
 
 func (r *Reader) about(err error) error {
@@ -197,6 +216,7 @@ func (r *Reader) decode(p *Page) (err error) {
 	if r.page.Levels > 0 && r.begun == 0 && !r.atRow() {
 		return corrupt("the page at %d begins within a row, there is none before", p.Offset)
 	}
+	r.ends = p.Rows >= 0
 	v := &r.page.Values
 	return r.held.grow(int64(cap(r.page.Rep) + cap(r.page.Def) + cap(v.Data) + 4*cap(v.Offsets) + 4*cap(r.codes)))
 }
@@ -261,10 +281,10 @@ func (r *Reader) SeekRow(row int64) error {
 }
 
 // move appends levels and values from the position on to b: up to the row with
-// which it has left bytes more.
-func (r *Reader) move(b *Batch, left int) error {
+// which it has left bytes more, and no more than so many rows.
+func (r *Reader) move(b *Batch, left int, rows int64) error {
 	page := &r.page
-	levels, values := r.take(left, b.Rows > 0)
+	levels, values := r.take(left, r.endOf(rows), b.Rows > 0)
 	whole := r.level == 0 && levels == page.Levels
 	begins := levels
 	if page.Rep != nil {
@@ -327,13 +347,33 @@ func (r *Reader) append(v *Values, n int) error {
 	return nil
 }
 
-// take says how many levels and values of the page come up to the begin of the
-// row after left bytes. The row at the position is not left out unless some
-// says that there is one before.
-func (r *Reader) take(left int, some bool) (levels, values int) {
+// endOf is the level of the page up to which no more than so many rows begin.
+func (r *Reader) endOf(rows int64) int {
+	page := &r.page
+	if int64(page.Levels-r.level) <= rows {
+		return page.Levels
+	}
+	if page.Rep == nil {
+		return r.level + int(rows)
+	}
+	for i := r.level; i < page.Levels; i++ {
+		if page.Rep[i] != 0 {
+			continue
+		}
+		if rows--; rows < 0 {
+			return i
+		}
+	}
+	return page.Levels
+}
+
+// take says how many levels and values of the page before end come up to the
+// begin of the row after left bytes. The row at the position is not left out
+// unless some says that there is one before.
+func (r *Reader) take(left, end int, some bool) (levels, values int) {
 	page := &r.page
 	width := page.Values.Width
-	rest := page.Levels - r.level
+	rest := end - r.level
 	each := 0
 	if page.Rep != nil {
 		each++
@@ -341,7 +381,7 @@ func (r *Reader) take(left int, some bool) (levels, values int) {
 	if page.Def != nil {
 		each++
 	}
-	most := r.present(r.level, page.Levels)
+	most := r.present(r.level, end)
 	if r.fits(rest*each, most, left) {
 		return rest, most
 	}
@@ -351,7 +391,7 @@ func (r *Reader) take(left int, some bool) (levels, values int) {
 	}
 	greatest := byte(r.decoder.leaf.MaxDef)
 	cost := 0
-	for i := r.level; i < page.Levels; i++ {
+	for i := r.level; i < end; i++ {
 		if cost >= left && (levels > 0 || some) && (page.Rep == nil || page.Rep[i] == 0) {
 			break
 		}
