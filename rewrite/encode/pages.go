@@ -70,7 +70,7 @@ func (e *Encoder) takeCodes(v *column.Values, s span) (ok bool, err error) {
 	}
 	e.codes = e.codes[:have]
 	if e.coding == codingGrows { // the limit is reached
-		if e.coded == 0 && !e.worth(keepNumerator, keepDenominator) {
+		if e.coded == 0 && (len(e.codes) == 0 || !e.worth(keepNumerator, keepDenominator)) {
 			return false, e.drop()
 		}
 		if err := e.fix(); err != nil {

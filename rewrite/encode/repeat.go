@@ -115,7 +115,7 @@ func (e *Encoder) repeatPage(n, def int, value []byte, code uint32) (Page, error
 	}
 	e.bounds.reset()
 	var values []byte
-	enc := format.Plain
+	var enc format.Encoding
 	var err error
 	switch {
 	case code != missing:

@@ -114,6 +114,7 @@ func BenchmarkWriters(b *testing.B) {
 }
 
 func ours(b *testing.B, leaf *format.Node, c format.Codec, v *column.Values, def []byte, batch int) {
+	b.Helper()
 	s := schemaOf(b, leaf)
 	f, err := output.NewFile(io.Discard, s, output.Options{CreatedBy: createdBy})
 	require.NoError(b, err)
@@ -143,6 +144,7 @@ func ours(b *testing.B, leaf *format.Node, c format.Codec, v *column.Values, def
 // spent reports the processor time of an operation, which other programs on the
 // machine disturb less than they do the wall clock's.
 func spent(b *testing.B) func() {
+	b.Helper()
 	usage := func() int64 {
 		var u syscall.Rusage
 		require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
@@ -156,18 +158,21 @@ func spent(b *testing.B) func() {
 // peerWriter begins a column with arrow-go. Its writer does not fall back from a
 // dictionary by cost, so it is told which columns have one.
 func peerWriter(b *testing.B, c compress.Compression, dictionary bool, node schema.Node) (*file.Writer, file.ColumnChunkWriter) {
+	b.Helper()
 	root, err := schema.NewGroupNode("schema", parquet.Repetitions.Required, schema.FieldList{node}, -1)
 	require.NoError(b, err)
 	w := file.NewParquetWriter(io.Discard, root, file.WithWriterProps(parquet.NewWriterProperties(
 		parquet.WithCompression(c), parquet.WithDictionaryDefault(dictionary), parquet.WithStats(true), parquet.WithPageIndexEnabled(true),
 	)))
-	g := w.AppendRowGroup()
+	g, err := w.AppendRowGroupChecked()
+	require.NoError(b, err)
 	cw, err := g.NextColumn()
 	require.NoError(b, err)
 	return w, cw
 }
 
 func finish(b *testing.B, w *file.Writer, cw file.ColumnChunkWriter) {
+	b.Helper()
 	require.NoError(b, cw.Close())
 	require.NoError(b, w.Close())
 }

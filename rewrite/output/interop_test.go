@@ -83,11 +83,10 @@ func interop(t *testing.T, python string, o encode.Options) {
 		id := i*i%977 - 100
 		want.sum += id
 		b[0].value(le(id))
-		switch {
-		case i%9 == 0:
+		if i%9 == 0 {
 			want.nulls++
 			b[1].null()
-		default:
+		} else {
 			name := fmt.Sprint("name ", i%20)
 			if i > n/2 {
 				name = fmt.Sprint("another name ", i)

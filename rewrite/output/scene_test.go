@@ -138,18 +138,6 @@ type written struct {
 	data   []byte
 	result output.Result
 	groups [][]rows
-	pages  [][]encode.Buffer
-}
-
-// tee is a sink that also keeps the pages' indexes.
-type tee struct {
-	encode.Sink
-	pages *[]encode.Page
-}
-
-func (s tee) Page(p encode.Page) error {
-	*s.pages = append(*s.pages, p)
-	return s.Sink.Page(p)
 }
 
 const createdBy = "seaice version 1.2.3 (build abc)"
