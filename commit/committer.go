@@ -58,11 +58,16 @@ const (
 	backoffMost  = 5 * time.Second
 )
 
-// backoff waits before try n, from 1 on: doubling, with up to half of it random.
+// backoff waits before try n, from 1 on.
 func (c *Committer) backoff(ctx context.Context, n int) error {
+	return c.clk.Sleep(ctx, backoffFor(n, c.o.Draw()))
+}
+
+// backoffFor is how long to wait before try n, from 1 on: doubling, with up to
+// half of it random.
+func backoffFor(n int, random uint64) time.Duration {
 	d := min(backoffStart<<min(n-1, 10), backoffMost)
-	d = d/2 + time.Duration(c.o.Draw()%uint64(d/2+1))
-	return c.clk.Sleep(ctx, d)
+	return d/2 + time.Duration(random%uint64(d/2+1))
 }
 
 // Commit makes ch on the table's head, again on each new head if it loses, as

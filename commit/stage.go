@@ -179,6 +179,15 @@ func (s *Stage) remember(e *filer.Entry) Staged {
 // Adopt remembers a file that an earlier run staged and this one took over.
 func (s *Stage) Adopt(e *filer.Entry) Staged { return s.remember(e) }
 
+// Pause waits before something that failed for now is tried again; n counts the
+// failures from 1 on.
+func (s *Stage) Pause(ctx context.Context, n int) error {
+	s.mu.Lock()
+	r := s.draw()
+	s.mu.Unlock()
+	return s.clk.Sleep(ctx, backoffFor(n, r))
+}
+
 // Inherit takes in units that an earlier run, which this one adopted, had
 // finished.
 func (s *Stage) Inherit(units ...journal.Unit) {

@@ -3,12 +3,8 @@ package compact
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/seaice/seaice/commit"
 	"github.com/seaice/seaice/config"
@@ -20,6 +16,12 @@ import (
 	"github.com/seaice/seaice/rewrite"
 	"github.com/seaice/seaice/rewrite/deletes"
 )
+
+// New returns the operation. Without a bind the setting where is
+// fault.Unsupported.
+func New(bind Bind) ops.Operation {
+	return ops.Bind[*Plan](config.Compact, NewPlanner(bind), executor{tools: realTools()}, Decode)
+}
 
 // executor runs plans with the tools it is given.
 type executor struct{ tools tools }
@@ -46,6 +48,10 @@ type loading struct {
 	// deletes are what may apply to them; to says to which files each does.
 	deletes []*manifests.Entry
 	to      [][]int
+	// memory bounds what it takes, 0 for the engine's own bound. cache keeps
+	// delete files that several units share.
+	memory int64
+	cache  *deletes.Cache
 }
 
 // marking is a set of rows of one data file that is to be written as a delete.
@@ -90,6 +96,8 @@ type execution struct {
 	view  *iceberg.View
 	place *placement
 	read  reading
+	// cache keeps delete files that several units share; nil if none has any.
+	cache *deletes.Cache
 	// listed are the manifests of the planning snapshot by location.
 	listed map[string]*manifests.ManifestFile
 
@@ -129,7 +137,9 @@ func (e executor) prepare(ctx context.Context, p *Plan, st *commit.Stage, pr ops
 	if x.read, err = newReading(v, base.Schema); err != nil {
 		return nil, err
 	}
-	x.read.memory, x.read.spill, x.read.spillMax = p.options.MemoryBytes, p.options.SpillDir, p.options.SpillMaxBytes
+	if len(p.deletes) > 0 {
+		x.cache = deletes.NewCache(x.memory() / 4)
+	}
 	for m, err := range manifests.OfSnapshot(ctx, st.Reader(), v.Locations, s) {
 		if err != nil {
 			return nil, err
@@ -147,37 +157,6 @@ func (x *execution) requirements() []commit.Requirement {
 		commit.ReadableSchema{Schema: b.Schema},
 		commit.Descends{Branch: b.Branch, Snapshot: b.Snapshot},
 	}
-}
-
-// run rewrites the units, several at a time.
-func (x *execution) run(ctx context.Context) error {
-	units, err := x.standing(ctx)
-	if err != nil {
-		return err
-	}
-	var read atomic.Int64
-	total := int64(0)
-	for _, u := range units {
-		total += u.Bytes()
-	}
-	progress := func(n int64) { x.pr.Step("bytes rewritten", read.Add(n), total) }
-	x.pr.Step("bytes rewritten", 0, total)
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, runtime.GOMAXPROCS(0)))
-	for _, u := range units {
-		g.Go(func() error { return x.unit(gctx, u, progress) })
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	// Workers finish in any order; what is committed must not depend on it.
-	order := map[string]int{}
-	for i := range x.p.units {
-		order[x.p.units[i].ID] = i + 1
-	}
-	slices.SortStableFunc(x.done, func(a, b *finished) int { return order[a.Unit.ID] - order[b.Unit.ID] })
-	slices.SortStableFunc(x.dropped, func(a, b ops.Reason) int { return compareReasons(a, b) })
-	return nil
 }
 
 // standing are the units that are worth their work: whose inputs are still there
@@ -253,45 +232,6 @@ func (x *execution) findInputs(ctx context.Context) (map[string]*located, error)
 		}
 	}
 	return x.find(ctx, x.view, list, seek)
-}
-
-// unit rewrites one unit and takes it in, or leaves it out with a reason.
-func (x *execution) unit(ctx context.Context, u *Unit, progress func(int64)) error {
-	var f *finished
-	err := guarded(func() (err error) {
-		f, err = x.rewrite(ctx, u, progress)
-		return err
-	})
-	if err == nil {
-		x.mu.Lock()
-		x.done = append(x.done, f)
-		x.mu.Unlock()
-		return nil
-	}
-	switch fault.Of(err) {
-	case fault.Stale:
-		// The run itself may be what is stale: then nothing goes on.
-		if lost := x.st.Run().Check(ctx); lost != nil {
-			return lost
-		}
-	case fault.TooLarge, fault.Unsupported:
-	default:
-		return fault.In("rewrite "+u.subject(), err)
-	}
-	x.drop(u, fault.Of(err).String(), err.Error())
-	x.pr.Note(fmt.Sprintf("%s is left out: %s", u.subject(), err))
-	return nil
-}
-
-// guarded turns a panic, which would end the process as it is not on the
-// caller's goroutine, into an error that stops the operation.
-func guarded(fn func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fault.New(fault.Halt, fmt.Sprintf("panic: %v", p))
-		}
-	}()
-	return fn()
 }
 
 // subject names a unit to people.

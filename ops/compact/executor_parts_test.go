@@ -50,11 +50,11 @@ func TestPartsAreCommittedOneAfterTheOther(t *testing.T) {
 		before := len(tb.Snapshots())
 		base := tb.Head("").Seq
 		var heads []iceberg.SnapshotID
-		tl := fakeTools()
+		tl := realTools()
 		tl.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
 			require.NoError(t, tb.Refresh(ctx))
 			heads = append(heads, tb.Head("").ID)
-			return fakeMerge(ctx, q)
+			return rewrite.Merge(ctx, q)
 		}
 		all, err := runnerWith(fl, inParts(tl)).Run(t.Context(), requestWith(nil))
 		require.NoError(t, err)
@@ -91,12 +91,12 @@ func TestOvertakenPartLeavesTheOthers(t *testing.T) {
 	tb := regions(t, fl, 2, 3)
 	victim := tb.Head("").DataFiles()[2].File
 	n := 0
-	tl := fakeTools()
+	tl := realTools()
 	tl.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
 		if n++; n == 1 {
 			tb.Overwrite(victim.RowsAt(0))
 		}
-		return fakeMerge(ctx, q)
+		return rewrite.Merge(ctx, q)
 	}
 	all, err := runnerWith(fl, inParts(tl)).Run(t.Context(), requestWith(nil))
 	require.NoError(t, err)
@@ -114,12 +114,12 @@ func TestStoppedBetweenParts(t *testing.T) {
 	fl := filertest.New(filertest.Options{})
 	tb := regions(t, fl, 2, 3)
 	n := 0
-	tl := fakeTools()
+	tl := realTools()
 	tl.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
 		if n++; n == 2 {
 			return rewrite.Result{}, fault.New(fault.Corrupt, "a page is damaged")
 		}
-		return fakeMerge(ctx, q)
+		return rewrite.Merge(ctx, q)
 	}
 	all, err := runnerWith(fl, inParts(tl)).Run(t.Context(), requestWith(nil))
 	require.Equal(t, fault.Corrupt, fault.Of(err))
@@ -148,14 +148,14 @@ func TestCrashBetweenPartsIsResumed(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := runnerWith(mortal, inParts(fakeTools())).Run(t.Context(), requestWith(nil))
+	_, err := runnerWith(mortal, inParts(realTools())).Run(t.Context(), requestWith(nil))
 	require.Error(t, err)
 	leaseOut(fl)
 	n := 0
-	tl := fakeTools()
+	tl := realTools()
 	tl.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
 		n++
-		return fakeMerge(ctx, q)
+		return rewrite.Merge(ctx, q)
 	}
 	all, err := runnerWith(fl, inParts(tl)).Run(t.Context(), requestWith(nil))
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ func peerReplacesDeletes(t testing.TB, fl *filertest.Filer, tb *model.Scene, gon
 func replaceDeletes(ctx context.Context, t testing.TB, head *iceberg.View, st *commit.Stage, gone []*model.File, positions map[string][]int64) (commit.Next, error) {
 	place, err := newPlacement(head)
 	require.NoError(t, err)
-	x := &execution{tools: fakeTools(), st: st, place: place, p: &Plan{}, pr: ops.Silent{}}
+	x := &execution{tools: realTools(), st: st, place: place, p: &Plan{}, pr: ops.Silent{}}
 	x.known.init()
 	a := &attempt{x: x, st: st, head: head}
 	a.sn, err = st.Begin(head, iceberg.MainBranch)

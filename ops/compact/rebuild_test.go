@@ -114,7 +114,7 @@ func TestP13HeadMovedElsewhere(t *testing.T) {
 		tb, _, _ := twoRegions(t, fl, version)
 		tb.Branch("dev")
 		var merges int
-		tl := fakeTools()
+		tl := realTools()
 		counted := tl.merge
 		tl.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
 			merges++

@@ -18,10 +18,10 @@ import (
 
 // counting are tools that count merges.
 func counting(n *atomic.Int64) tools {
-	tl := fakeTools()
+	tl := realTools()
 	tl.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
 		n.Add(1)
-		return fakeMerge(ctx, q)
+		return rewrite.Merge(ctx, q)
 	}
 	return tl
 }

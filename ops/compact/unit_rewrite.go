@@ -27,9 +27,6 @@ type reading struct {
 	history  *iceberg.History
 	names    icego.NameMapping
 	hasNames bool
-	// memory and spill bound what deletes may take.
-	memory, spillMax int64
-	spill            string
 }
 
 func newReading(v *iceberg.View, schema iceberg.SchemaID) (reading, error) {
@@ -42,8 +39,8 @@ func newReading(v *iceberg.View, schema iceberg.SchemaID) (reading, error) {
 }
 
 // rewrite stages a unit, proves it and journals it whole.
-func (x *execution) rewrite(ctx context.Context, u *Unit, progress func(int64)) (*finished, error) {
-	w := &unitWork{x: x, u: u}
+func (x *execution) rewrite(ctx context.Context, u *Unit, memory int64, progress func(int64)) (*finished, error) {
+	w := &unitWork{x: x, u: u, memory: memory}
 	defer w.abort()
 	if err := w.entries(ctx); err != nil {
 		return nil, err
@@ -92,9 +89,11 @@ func (x *execution) journal(ctx context.Context, f *finished) error {
 
 // unitWork is one unit while it is being rewritten.
 type unitWork struct {
-	x    *execution
-	u    *Unit
-	part *iceberg.PartitionType
+	x *execution
+	u *Unit
+	// memory is what the unit may take.
+	memory int64
+	part   *iceberg.PartitionType
 	// files are the entries of the inputs, applied those of the deletes.
 	files   []*manifests.Entry
 	applied []*manifests.Entry
@@ -218,6 +217,9 @@ func (w *unitWork) request(ctx context.Context, progress func(int64)) (rewrite.R
 		TargetBytes: o.TargetBytes, MaxRows: o.MaxRows, Recompress: o.Recompress, Verify: verifyOf(o.Verify), Reader: x.st.Reader(),
 		Create: w.create,
 	}
+	if order, ok := m.SortOrder(m.DefaultSortOrderID); ok && len(order.Fields) > 0 {
+		q.Table.Order = &order
+	}
 	var last int64
 	var mu sync.Mutex
 	q.Progress = func(read int64) {
@@ -229,6 +231,13 @@ func (w *unitWork) request(ctx context.Context, progress func(int64)) (rewrite.R
 	deleted, err := w.deleted(ctx)
 	if err != nil {
 		return q, err
+	}
+	q.MemoryBytes = w.memory
+	for _, d := range deleted {
+		q.MemoryBytes -= d.Bytes()
+	}
+	if q.MemoryBytes < w.memory/2 {
+		return q, fault.New(fault.TooLarge, fmt.Sprintf("the rows that are deleted take %d bytes, of %d", w.memory-q.MemoryBytes, w.memory))
 	}
 	for i, e := range w.files {
 		at, err := x.view.Locations.Find(ctx, x.st.Reader(), e.Path)
@@ -262,7 +271,7 @@ func (w *unitWork) deleted(ctx context.Context) ([]*deletes.Positions, error) {
 	if len(w.applied) == 0 {
 		return nil, nil
 	}
-	q := loading{reader: w.x.st.Reader(), view: w.x.view, read: w.x.read, files: w.files, deletes: w.applied}
+	q := loading{reader: w.x.st.Reader(), view: w.x.view, read: w.x.read, files: w.files, deletes: w.applied, memory: w.memory, cache: w.x.cache}
 	for _, a := range w.u.Deletes {
 		to := a.Inputs
 		if to == nil {

@@ -38,7 +38,7 @@ func requestWith(set map[string]string) worker.Request {
 }
 
 func runCompact(ctx context.Context, fl *filertest.Filer, set map[string]string) (ops.Result, error) {
-	return runTools(ctx, fl, fakeTools(), set)
+	return runTools(ctx, fl, realTools(), set)
 }
 
 func runTools(ctx context.Context, fl *filertest.Filer, tl tools, set map[string]string) (ops.Result, error) {
@@ -76,7 +76,7 @@ func scene(t testing.TB, fl *filertest.Filer, cfg model.Config) *model.Scene {
 // and before the first swap.
 func between(t testing.TB, fl *filertest.Filer, tb *model.Table, set map[string]string, peer func()) (ops.Result, error) {
 	t.Helper()
-	return betweenWith(t, fl, fakeTools(), tb, set, peer)
+	return betweenWith(t, fl, realTools(), tb, set, peer)
 }
 
 func betweenWith(t testing.TB, fl *filertest.Filer, tl tools, tb *model.Table, set map[string]string, peer func()) (ops.Result, error) {
@@ -155,3 +155,22 @@ func deleteFiles(tb *model.Table) []*model.Entry { return tb.Head("").DeleteFile
 
 // leaseOut lets the lease of whoever is dead run out.
 func leaseOut(fl *filertest.Filer) { fl.Virtual().Advance(15 * time.Minute) }
+
+// columnsNamed are the ids of top-level columns.
+func columnsNamed(tb *model.Table, names ...string) []iceberg.FieldID {
+	var out []iceberg.FieldID
+	for _, n := range names {
+		f, _ := tb.Schema().FindFieldByName(n)
+		out = append(out, iceberg.FieldID(f.ID))
+	}
+	return out
+}
+
+// stillThere reports whether the inputs have not been replaced yet.
+func stillThere(tb *model.Table, d *disturbed) bool {
+	live := map[string]bool{}
+	for _, e := range tb.Head("").DataFiles() {
+		live[e.File.Path] = true
+	}
+	return live[d.eu[0].Path] && live[d.us[0].Path]
+}
