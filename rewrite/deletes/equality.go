@@ -1,6 +1,7 @@
 package deletes
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -47,20 +48,19 @@ func (l *loader) equality(ctx context.Context) error {
 	if len(order) > 0 && l.q.History == nil {
 		return fault.New(fault.Halt, "equality deletes are read without the table's schemas")
 	}
+	var all []*join
 	for _, name := range order {
-		all := groups[name]
-		first := &l.q.Deletes[all[0]]
+		group := groups[name]
+		first := &l.q.Deletes[group[0]]
 		target, err := resolve.NewFields(l.q.History, first.EqualityIDs)
 		if err != nil {
 			return fault.In("find the key columns of the equality delete "+first.Location, err)
 		}
-		for _, c := range chains(all, func(i int) []int { return l.q.Deletes[i].Applies }) {
-			if err := l.join(ctx, target, c); err != nil {
-				return err
-			}
+		for _, c := range chains(group, func(i int) []int { return l.q.Deletes[i].Applies }) {
+			all = append(all, l.join(target, c))
 		}
 	}
-	return nil
+	return l.joins(ctx, all)
 }
 
 // join is the work of one chain.
@@ -70,11 +70,13 @@ type join struct {
 	chain  *chain
 	files  []int // data files in reach
 	limits []limit
+	wide   bool
+	bytes  int64 // that a table for all keys takes
 	table  *table
 }
 
-func (l *loader) join(ctx context.Context, target *resolve.Target, c *chain) error {
-	j := &join{loader: l, target: target, chain: c, files: slices.Sorted(maps.Keys(c.level))}
+func (l *loader) join(target *resolve.Target, c *chain) *join {
+	j := &join{loader: l, target: target, chain: c, files: slices.Sorted(maps.Keys(c.level)), wide: !exactKey(target)}
 	var data []*DataFile
 	for _, n := range j.files {
 		data = append(data, &l.q.Data[n])
@@ -83,35 +85,44 @@ func (l *loader) join(ctx context.Context, target *resolve.Target, c *chain) err
 		leaf := &target.Leaves[i]
 		j.limits = append(j.limits, limitOf(leaf.ID, leaf.Type, data))
 	}
-	release, err := j.allocate()
-	if err != nil {
-		return err
+	keys := int64(0)
+	for _, m := range c.members {
+		keys += l.q.Deletes[m.delete].Records
 	}
-	defer release()
-	if err := j.fill(ctx); err != nil {
-		return err
-	}
-	return j.probe(ctx)
+	j.bytes = tableBytes(keys, j.wide, c.ranks > 1)
+	return j
 }
 
-// allocate makes the table: as large as the keys need, as the request allows, and
-// as the budget has room for.
-func (j *join) allocate() (release func(), err error) {
-	keys := int64(0)
-	for _, m := range j.chain.members {
-		keys += j.q.Deletes[m.delete].Records
+// joins does one chain after another in the memory of one table: as large as the
+// greatest needs, as the request allows, and as the budget has room for.
+func (l *loader) joins(ctx context.Context, all []*join) error {
+	size := int64(0)
+	for _, j := range all {
+		size = max(size, min(j.bytes, l.q.TableBytes))
 	}
-	wide, ranked := !exactKey(j.target), j.chain.ranks > 1
-	size := min(tableBytes(keys, wide, ranked), j.q.TableBytes)
-	budget := j.q.Columns.Budget
-	for err = budget.Take(size); err != nil && size > leastTableBytes; err = budget.Take(size) {
+	budget := l.q.Columns.Budget
+	err := budget.Take(size)
+	for ; err != nil && size > leastTableBytes; err = budget.Take(size) {
 		size /= 2
 	}
 	if err != nil {
-		return nil, fault.In(fmt.Sprintf("make room for %d equality keys", keys), err)
+		return fault.In("make room for equality keys", err)
 	}
-	j.table = newTable(newSecret(), size, wide, ranked)
-	return func() { j.table = nil; budget.Give(size) }, nil
+	defer budget.Give(size)
+	slices.SortStableFunc(all, func(a, b *join) int { return cmp.Compare(b.bytes, a.bytes) })
+	s := newSecret()
+	var last *table
+	for _, j := range all {
+		last = newTable(s, min(j.bytes, size), j.wide, j.chain.ranks > 1, last)
+		j.table = last
+		if err := j.fill(ctx); err != nil {
+			return err
+		}
+		if err := j.probe(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keysAtOnce are in one batch, and a few batches on their way for each file that

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
@@ -77,22 +78,39 @@ func slotBytes(wide, ranked bool) int64 {
 
 // tableBytes is what a table for so many keys takes.
 func tableBytes(keys int64, wide, ranked bool) int64 {
+	if keys > math.MaxInt64/10_000 {
+		return math.MaxInt64 // more than anybody has
+	}
 	return (keys*100/fillPercent + 2) * slotBytes(wide, ranked)
 }
 
-// newTable makes a table of so many bytes.
-func newTable(s secret, size int64, wide, ranked bool) *table {
+// newTable makes a table of so many bytes, in memory that was another's if there is
+// enough of it.
+func newTable(s secret, size int64, wide, ranked bool, old *table) *table {
 	n := max(size/slotBytes(wide, ranked), 16)
 	t := &table{secret: s, wide: wide, size: uint64(n), limit: int(n * fillPercent / 100)}
 	words := n
 	if wide {
 		words *= 2
 	}
-	t.slots = make([]uint64, words)
+	if old == nil {
+		old = &table{}
+	}
+	t.slots = cleared(old.slots, words)
 	if ranked {
-		t.ranks = make([]rank, n)
+		t.ranks = cleared(old.ranks, n)
 	}
 	return t
+}
+
+// cleared is n zeros, in old's memory if there is enough of it.
+func cleared[T any](old []T, n int64) []T {
+	if int64(cap(old)) < n {
+		return make([]T, n)
+	}
+	old = old[:n]
+	clear(old)
+	return old
 }
 
 // full reports whether the table must be emptied before the next add.

@@ -13,7 +13,9 @@ func TestTablesAgreeWithMaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wide, ranked := rapid.Bool().Draw(t, "wide"), rapid.Bool().Draw(t, "ranked")
 		s := newSecret()
-		tab := newTable(s, rapid.Int64Range(0, 4000).Draw(t, "bytes"), wide, ranked)
+		old := newTable(s, rapid.Int64Range(0, 4000).Draw(t, "old bytes"), !wide, true, nil)
+		old.add(key{lo: 1, hi: 1}, 7)
+		tab := newTable(s, rapid.Int64Range(0, 4000).Draw(t, "bytes"), wide, ranked, old)
 		draw := func() key {
 			n := rapid.Uint64Range(0, 60).Draw(t, "key")
 			switch {
@@ -49,7 +51,7 @@ func TestTablesTakeTheBytesTheySay(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		for _, ranked := range []bool{false, true} {
 			n := int64(10_000)
-			tab := newTable(newSecret(), tableBytes(n, wide, ranked), wide, ranked)
+			tab := newTable(newSecret(), tableBytes(n, wide, ranked), wide, ranked, nil)
 			require.LessOrEqual(t, int64(len(tab.slots))*8+int64(len(tab.ranks))*2, tableBytes(n, wide, ranked))
 			r := rand.New(rand.NewPCG(1, 2))
 			for i := range n {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package deletes_test
+
+const raceDetector = false
