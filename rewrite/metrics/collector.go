@@ -127,17 +127,50 @@ func (c *Collector) bytes(v *column.Values) {
 		return
 	}
 	least, greatest := v.At(0), v.At(0)
-	for i := 1; i < n; i++ {
-		switch b := v.At(i); {
-		case c.compare(b, least) < 0:
-			least = b
-		case c.compare(b, greatest) > 0:
-			greatest = b
+	if c.column.kind == bigDecimal {
+		for i := 1; i < n; i++ {
+			switch b := v.At(i); {
+			case c.compare(b, least) < 0:
+				least = b
+			case c.compare(b, greatest) > 0:
+				greatest = b
+			}
 		}
+	} else {
+		least, greatest = ends(v, least, greatest)
 	}
 	c.keep(&c.first, least, -1)
 	c.keep(&c.last, greatest, 1)
 	c.some = true
+}
+
+// ends are the least and the greatest of bytes. Most values lie between those met
+// so far and are told from both by their first bytes.
+func ends(v *column.Values, least, greatest []byte) (low, high []byte) {
+	lowHead, highHead := head(least), head(greatest)
+	for i, n := 1, v.Len(); i < n; i++ {
+		b := v.At(i)
+		h := head(b)
+		if h > lowHead && h < highHead {
+			continue
+		}
+		if h <= lowHead && bytes.Compare(b, least) < 0 {
+			least, lowHead = b, h
+		} else if h >= highHead && bytes.Compare(b, greatest) > 0 {
+			greatest, highHead = b, h
+		}
+	}
+	return least, greatest
+}
+
+// head is the first 8 bytes as a number that orders as they do.
+func head(b []byte) uint64 {
+	if len(b) >= 8 {
+		return binary.BigEndian.Uint64(b)
+	}
+	var h [8]byte
+	copy(h[:], b)
+	return binary.BigEndian.Uint64(h[:])
 }
 
 func (c *Collector) compare(a, b []byte) int {

@@ -87,19 +87,21 @@ func (c *conversion) apply(in, out *column.Values) error {
 
 func (c *conversion) widen(in, out *column.Values) {
 	n := in.Len()
-	dst := grow(out, n)
-	for i := range n {
-		v := binary.LittleEndian.Uint32(in.Data[4*i:])
-		var w uint64
-		switch c.op {
-		case Int32ToInt64:
-			w = uint64(int64(int32(v)))
-		case Uint32ToInt64:
-			w = uint64(v)
-		default:
-			w = math.Float64bits(float64(math.Float32frombits(v)))
+	src, dst := in.Data[:4*n], grow(out, n)
+	switch c.op {
+	case Int32ToInt64:
+		for ; len(src) >= 4 && len(dst) >= 8; src, dst = src[4:], dst[8:] {
+			binary.LittleEndian.PutUint64(dst, uint64(int64(int32(binary.LittleEndian.Uint32(src)))))
 		}
-		binary.LittleEndian.PutUint64(dst[8*i:], w)
+	case Uint32ToInt64:
+		for ; len(src) >= 4 && len(dst) >= 8; src, dst = src[4:], dst[8:] {
+			binary.LittleEndian.PutUint64(dst, uint64(binary.LittleEndian.Uint32(src)))
+		}
+	default:
+		for ; len(src) >= 4 && len(dst) >= 8; src, dst = src[4:], dst[8:] {
+			f := math.Float32frombits(binary.LittleEndian.Uint32(src))
+			binary.LittleEndian.PutUint64(dst, math.Float64bits(float64(f)))
+		}
 	}
 }
 

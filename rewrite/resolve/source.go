@@ -166,10 +166,11 @@ func (s *Source) levels(in, out *column.Batch) error {
 		out.Rep = append(out.Rep[:0], in.Rep...)
 	}
 	if s.Def == nil {
-		out.Def = nil
-		if in.Def != nil {
-			out.Def = append(out.Def[:0], in.Def...)
+		if in.Def == nil {
+			out.Def = nil
+			return nil
 		}
+		out.Def = append(out.Def[:0], in.Def...)
 		return nil
 	}
 	if in.Def == nil {

@@ -410,3 +410,36 @@ func TestWritersWithKnownFaultsAreNotTrusted(t *testing.T) {
 		require.Equal(t, resolve.Trust{Statistics: true, DeltaByteArray: true}, resolve.TrustedWriter(createdBy, number), createdBy)
 	}
 }
+
+func TestF050FixedValuesOfPartitionsKeepTheirBytes(t *testing.T) {
+	a := optional(1, "a", icego.PrimitiveTypes.Int32)
+	file := footer(t, withID(1, leaf("a", format.Optional, format.Int32)))
+	for _, c := range []struct {
+		typ  icego.Type
+		want []byte
+	}{
+		{icego.PrimitiveTypes.UUID, []byte("\xf7\x9c\x3e\x09\x67\x7c\x4b\xbd\xa4\x79\x3f\x34\x9c\xb7\x85\xe7")},
+		{icego.FixedTypeOf(4), []byte{0, 0xff, 0, 1}},
+		{icego.PrimitiveTypes.Binary, []byte{0, 0xff}},
+	} {
+		m, err := resolve.File(target(t, a, optional(2, "p", c.typ)), file, specOf(t, 2, c.typ, c.want))
+		require.NoError(t, err)
+		require.Equal(t, c.want, m.Leaves[1].Constant)
+		var out column.Batch
+		require.NoError(t, m.Leaves[1].Fill(&out, 2))
+		require.Equal(t, 2, out.Values.Len())
+		require.Equal(t, c.want, out.Values.At(1))
+	}
+}
+
+func TestTheSchemaIsStatedAsItsJSON(t *testing.T) {
+	f := required(2, "d", icego.DecimalTypeOf(9, 2))
+	f.InitialDefault = "1.50"
+	want := icego.NewSchema(3, optional(1, "l", &icego.ListType{ElementID: 4, Element: icego.PrimitiveTypes.String}), f)
+	text, err := resolve.SchemaJSON(want)
+	require.NoError(t, err)
+	var got icego.Schema
+	require.NoError(t, json.Unmarshal([]byte(text), &got))
+	require.True(t, want.Equals(&got))
+	require.Equal(t, 3, got.ID)
+}
