@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/bench/harness"
-	"github.com/seaice/seaice/config"
 	"github.com/seaice/seaice/internal/cluster"
 )
 
@@ -33,12 +32,9 @@ func TestBothSidesCompact(t *testing.T) {
 	l, err := openLake(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(l.close)
-	both := func(t *testing.T, contest *harness.Contest, self bool) {
+	both := func(t *testing.T, contest *harness.Contest) {
 		t.Helper()
 		for who, side := range map[string]harness.Side{"peer": contest.Peer, "ours": contest.Ours} {
-			if (who == "ours" || self) && !registry().Has(config.Compact) {
-				continue
-			}
 			figure, err := side(t.Context())
 			require.NoError(t, err, who)
 			require.Positive(t, figure, who)
@@ -49,7 +45,7 @@ func TestBothSidesCompact(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			contest, err := c.in(t.Context(), l)
 			require.NoError(t, err)
-			both(t, contest, c.name == "verify_overhead")
+			both(t, contest)
 		})
 	}
 	t.Run("cpu", func(t *testing.T) {
@@ -57,7 +53,7 @@ func TestBothSidesCompact(t *testing.T) {
 			return func(u harness.Usage) float64 { return u.CPUSeconds }
 		})
 		require.NoError(t, err)
-		both(t, contest, false)
+		both(t, contest)
 	})
 	for _, r := range rivals {
 		t.Run("contended_"+r.name, func(t *testing.T) {
@@ -71,12 +67,10 @@ func TestBothSidesCompact(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, gone)
 			require.Equal(t, a.recipe.rows+rows, left)
-			if registry().Has(config.Compact) {
-				kept, err := a.kept(t.Context(), r.rival)
-				require.NoError(t, err)
-				require.Positive(t, kept)
-				t.Logf("kept %.1f of %.1f MB", kept, float64(a.stored.bytes)/megabyte)
-			}
+			kept, err := a.kept(t.Context(), r.rival, 1)
+			require.NoError(t, err)
+			require.Positive(t, kept)
+			t.Logf("kept %.1f of %.1f MB", kept, float64(a.stored.bytes)/megabyte)
 		})
 	}
 }

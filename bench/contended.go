@@ -48,7 +48,7 @@ func contended(name string, s shape, r rival) harness.Bench {
 			return nil, err
 		}
 		return &harness.Contest{
-			Ours:  func(ctx context.Context) (float64, error) { return a.kept(ctx, r) },
+			Ours:  func(ctx context.Context) (float64, error) { return a.kept(ctx, r, 3) },
 			Peer:  func(context.Context) (float64, error) { return float64(a.stored.bytes) / megabyte, nil },
 			Close: l.close,
 		}, nil
@@ -63,8 +63,9 @@ func (l *lake) ring(ctx context.Context, s shape, version int) (*arena, error) {
 }
 
 // kept compacts a fresh table beside the rival and returns how many MB of the
-// files that it has read it has replaced.
-func (a *arena) kept(ctx context.Context, r rival) (float64, error) {
+// files that it has read it has replaced. The rival must have committed at least
+// so many times.
+func (a *arena) kept(ctx context.Context, r rival, least int) (float64, error) {
 	id, err := a.cook(ctx, a.recipe)
 	if err != nil {
 		return 0, fmt.Errorf("make table: %w", err)
@@ -84,7 +85,9 @@ func (a *arena) kept(ctx context.Context, r rival) (float64, error) {
 			var grown int64
 			grown, o.err = a.rivalCommits(ctx, id, r, n)
 			o.rows += grown
-			o.commits++
+			if grown != 0 {
+				o.commits++
+			}
 			if n == 0 {
 				close(began)
 			}
@@ -104,7 +107,7 @@ func (a *arena) kept(ctx context.Context, r rival) (float64, error) {
 	if err := errors.Join(err, o.err); err != nil {
 		return 0, err
 	}
-	if o.commits < 3 {
+	if o.commits < least {
 		return 0, fmt.Errorf("the other writer committed only %d times", o.commits)
 	}
 	kept, rows, err := a.census(ctx, id)
@@ -223,7 +226,8 @@ func appends(ctx context.Context, a *arena, t *icetable.Table, n int) (int64, er
 	return int64(one.rows), committed(ctx, tx)
 }
 
-// victim is a live file of the table that has no deletes yet, the nth.
+// victim is a live file of the table that has no deletes yet, about the nth; nil
+// if there is none.
 func victim(ctx context.Context, t *icetable.Table, n int) (icego.DataFile, error) {
 	tasks, err := t.Scan().PlanFiles(ctx)
 	if err != nil {
@@ -235,13 +239,14 @@ func victim(ctx context.Context, t *icetable.Table, n int) (icego.DataFile, erro
 			return task.File, nil
 		}
 	}
-	return nil, errMissed
+	return nil, nil
 }
 
-// deletesPositions deletes rows of one file with each commit.
+// deletesPositions deletes rows of one file with each commit, as long as there is
+// one without deletes.
 func deletesPositions(ctx context.Context, a *arena, t *icetable.Table, n int) (int64, error) {
 	f, err := victim(ctx, t, n)
-	if err != nil {
+	if err != nil || f == nil {
 		return 0, err
 	}
 	b := array.NewRecordBuilder(memory.DefaultAllocator, icetable.PositionalDeleteArrowSchema)
@@ -271,7 +276,7 @@ func deletesPositions(ctx context.Context, a *arena, t *icetable.Table, n int) (
 // deletesByVectors is deletesPositions for tables of version 3.
 func deletesByVectors(ctx context.Context, a *arena, t *icetable.Table, n int) (int64, error) {
 	f, err := victim(ctx, t, n)
-	if err != nil {
+	if err != nil || f == nil {
 		return 0, err
 	}
 	fs, err := a.s3(ctx)

@@ -24,6 +24,7 @@ import (
 	"github.com/seaice/seaice/internal/cluster"
 	"github.com/seaice/seaice/internal/model"
 	"github.com/seaice/seaice/ops"
+	"github.com/seaice/seaice/ops/compact"
 	"github.com/seaice/seaice/ops/expire"
 	rewritemanifests "github.com/seaice/seaice/ops/manifests"
 	"github.com/seaice/seaice/trash"
@@ -50,7 +51,7 @@ type lake struct {
 
 // registry is every operation the program has.
 func registry() *ops.Registry {
-	return ops.NewRegistry(rewritemanifests.New(), expire.New())
+	return ops.NewRegistry(compact.New(nil), rewritemanifests.New(), expire.New())
 }
 
 func openLake(ctx context.Context) (_ *lake, err error) {

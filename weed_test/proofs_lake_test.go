@@ -27,6 +27,7 @@ import (
 	"github.com/seaice/seaice/internal/clock"
 	"github.com/seaice/seaice/internal/cluster"
 	"github.com/seaice/seaice/ops"
+	"github.com/seaice/seaice/ops/compact"
 	"github.com/seaice/seaice/ops/expire"
 	rewritemanifests "github.com/seaice/seaice/ops/manifests"
 	"github.com/seaice/seaice/trash"
@@ -328,7 +329,7 @@ func (p *proofTable) record() *filer.Entry {
 // runnerOn is a worker as the program makes it, on fl.
 func runnerOn(fl filer.Filer, c clock.Clock) *worker.Runner {
 	return worker.New(worker.Options{
-		Filer: fl, Clock: c, Registry: ops.NewRegistry(rewritemanifests.New(), expire.New()), Tenancy: trash.NewReferences(fl),
+		Filer: fl, Clock: c, Registry: ops.NewRegistry(compact.New(nil), rewritemanifests.New(), expire.New()), Tenancy: trash.NewReferences(fl),
 	})
 }
 
