@@ -127,6 +127,7 @@ func TestSchemasOfAnyShapeResolveOrAreRefused(t *testing.T) {
 }
 
 func benchmarkApply(b *testing.B, node *format.Node, schema []*col, fill func(*format.Node) *column.Batch) {
+	b.Helper()
 	root := &format.Node{Group: true, Children: []*format.Node{node}}
 	s, err := format.NewSchema(root)
 	require.NoError(b, err)
