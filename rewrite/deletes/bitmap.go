@@ -53,11 +53,11 @@ func scanBitmap(b []byte) (scan, error) {
 			return s, cut
 		}
 		at = 8
-		if count := binary.LittleEndian.Uint32(b[4:]); count <= maxContainers {
-			n = int(count)
-		} else {
+		count := binary.LittleEndian.Uint32(b[4:])
+		if count > maxContainers {
 			return s, fault.New(fault.Corrupt, fmt.Sprintf("a bitmap of %d containers", count))
 		}
+		n = int(count)
 	default:
 		return s, fault.New(fault.Corrupt, fmt.Sprintf("a bitmap begins with %d", cookie))
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -143,7 +142,7 @@ func (j *join) fill(ctx context.Context) error {
 	g, readers := errgroup.WithContext(reading)
 	g.SetLimit(j.q.Parallel)
 	full := make(chan batch, j.q.Parallel)
-	free := sync.Pool{New: func() any { return make([]key, keysAtOnce) }}
+	free := make(chan []key, 2*j.q.Parallel)
 	sent := make(chan error, 1)
 	go func() {
 		defer close(full)
@@ -153,7 +152,7 @@ func (j *join) fill(ctx context.Context) error {
 			}
 			g.Go(func() (err error) {
 				defer guard(&err)
-				return j.read(readers, m, full, &free)
+				return j.read(readers, m, full, free)
 			})
 		}
 		sent <- g.Wait()
@@ -173,7 +172,10 @@ func (j *join) fill(ctx context.Context) error {
 			}
 			j.table.add(k, b.rank)
 		}
-		free.Put(b.keys[:cap(b.keys)]) //nolint:staticcheck // a slice of 96 KiB is worth the header
+		select {
+		case free <- b.keys[:cap(b.keys)]:
+		default:
+		}
 	}
 	if err := <-sent; err != nil && failed == nil {
 		return err
@@ -182,7 +184,7 @@ func (j *join) fill(ctx context.Context) error {
 }
 
 // read sends the keys of one delete.
-func (j *join) read(ctx context.Context, m member, full chan<- batch, free *sync.Pool) error {
+func (j *join) read(ctx context.Context, m member, full chan<- batch, free <-chan []key) error {
 	d := &j.q.Deletes[m.delete]
 	return j.parquet(ctx, d.At, d.Location, func(f *column.File) error {
 		if rows := f.Footer().Rows; rows != d.Records {
@@ -204,8 +206,13 @@ func (j *join) read(ctx context.Context, m member, full chan<- batch, free *sync
 		}
 		counts := Counts{}
 		for {
-			keys := free.Get().([]key) //nolint:errcheck,forcetypeassert // nothing else is in the pool
-			n, rows, err := k.next(keys[:cap(keys)], true)
+			var keys []key
+			select {
+			case keys = <-free:
+			default:
+				keys = make([]key, keysAtOnce)
+			}
+			n, rows, err := k.next(keys, true)
 			if err != nil {
 				return err
 			}

@@ -105,8 +105,8 @@ type Request struct {
 type Counts struct {
 	// Rows are the rows, positions or keys in it.
 	Rows int64
-	// Taken are those of a data file asked for, or, of keys, those inside of the
-	// data files' bounds.
+	// Taken are those of a data file asked for, repeated ones included, or, of
+	// keys, those inside of the data files' bounds.
 	Taken int64
 }
 

@@ -168,7 +168,7 @@ func (l *loader) positionFile(ctx context.Context, m *matcher, d *DeleteFile) (m
 	for _, n := range d.Applies {
 		found[n] = &Positions{}
 	}
-	var counts PositionCounts
+	var counts Counts
 	err := l.parquet(ctx, d.At, d.Location, func(f *column.File) (err error) {
 		if rows := f.Footer().Rows; rows != d.Records {
 			return fault.New(fault.Corrupt, fmt.Sprintf("%s has %d rows, its manifest says %d", d.Location, rows, d.Records))
@@ -182,5 +182,5 @@ func (l *loader) positionFile(ctx context.Context, m *matcher, d *DeleteFile) (m
 		})
 		return err
 	})
-	return found, Counts{Rows: counts.Rows, Taken: counts.Taken}, err
+	return found, counts, err
 }

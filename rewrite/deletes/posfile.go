@@ -34,24 +34,18 @@ type Sink struct {
 	Rows int64
 }
 
-// PositionCounts are what a position delete file was found to hold.
-type PositionCounts struct {
-	// Rows are all, Taken those that a sink took, repeated ones included.
-	Rows, Taken int64
-}
-
 // ReadPositions reads a position delete file. For every run of rows with one path
 // choose is asked once which sink takes them; the path is valid during the call.
 // Rows may be in any order and may repeat. A null in either column, a negative
 // position, and one that the data file does not have, are fault.Corrupt (F021).
 // Columns are those with the reserved ids, and only in a file without any ids
 // those with their names (F026).
-func ReadPositions(f *column.File, choose func(path []byte) (*Sink, error)) (PositionCounts, error) {
+func ReadPositions(f *column.File, choose func(path []byte) (*Sink, error)) (Counts, error) {
 	counts, err := readPositions(f, choose)
 	return counts, fault.In("read the position deletes of "+f.Name(), err)
 }
 
-func readPositions(f *column.File, choose func(path []byte) (*Sink, error)) (counts PositionCounts, err error) {
+func readPositions(f *column.File, choose func(path []byte) (*Sink, error)) (counts Counts, err error) {
 	defer guard(&err)
 	path, err := reserved(f.Footer().Schema, PathField, pathName, format.ByteArray)
 	if err != nil {

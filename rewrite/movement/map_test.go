@@ -90,7 +90,7 @@ func TestMapsOfRandomUnits(t *testing.T) {
 				require.Equal(t, ok, moved)
 				require.Equal(t, !ok, m.DroppedRows(i).Contains(at))
 				if ok {
-					require.Equal(t, p, place{output, row})
+					require.Equal(t, place{output, row}, p)
 				}
 				if rapid.Bool().Draw(t, "deleted") {
 					hit.Add(at)
