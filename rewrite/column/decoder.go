@@ -218,6 +218,9 @@ func (d *Decoder) resolve(out []uint32, body []byte, n int) ([]uint32, error) {
 		return nil, corrupt("it has dictionary codes, the column has no dictionary")
 	}
 	at := len(out)
+	if err := d.admit(4 * int64(at+n)); err != nil {
+		return nil, err
+	}
 	out = slices.Grow(out, n)[:at+n]
 	if err := codes(out[at:], body, d.dictionary.Len()); err != nil {
 		return nil, err
@@ -235,7 +238,7 @@ func (d *Decoder) header(p *Page, b *Batch) (n int, err error) {
 		return 0, corrupt("it has %d values in %d bytes", h.Values, h.UncompressedSize)
 	}
 	n = int(h.Values)
-	if err := d.admit(int64(n)); err != nil {
+	if err := d.admit(int64(n) * d.perLevel()); err != nil {
 		return 0, err
 	}
 	b.Levels, b.Rows = n, n
@@ -248,6 +251,9 @@ func (d *Decoder) header(p *Page, b *Batch) (n int, err error) {
 	}
 	return n, nil
 }
+
+// perLevel is the bytes that a level of the leaf takes in a batch.
+func (d *Decoder) perLevel() int64 { return int64(min(d.leaf.MaxDef, 1) + min(d.leaf.MaxRep, 1)) }
 
 // levels decodes the levels of a data page. It yields what follows them, if that
 // is wanted, and the number of values in it.

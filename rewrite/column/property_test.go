@@ -356,7 +356,8 @@ type nested struct {
 
 // What parquet-go writes is read as parquet-go reads it.
 func TestWhatParquetGoWritesIsReadBack(t *testing.T) {
-	codecs := []pqcompress.Codec{&pq.Uncompressed, &pq.Snappy, &pq.Gzip, &pq.Zstd, &pq.Lz4Raw, &pq.Brotli}
+	// Not LZ4, of which parquet-go v0.32.0 cannot read all it writes.
+	codecs := []pqcompress.Codec{&pq.Uncompressed, &pq.Snappy, &pq.Gzip, &pq.Zstd, &pq.Brotli}
 	rapid.Check(t, func(rt *rapid.T) {
 		l := drawLayout(rt)
 		rng := rand.New(rand.NewPCG(l.seed, 2))

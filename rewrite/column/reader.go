@@ -197,9 +197,18 @@ func (r *Reader) open() error {
 	return nil
 }
 
-// decode makes p the current page.
+// decode makes p the current page, once there is memory for what its header
+// says.
 func (r *Reader) decode(p *Page) (err error) {
 	r.level, r.value = 0, 0
+	h := &p.Header
+	each, values := r.decoder.perLevel()+4, int64(h.UncompressedSize)
+	if w := r.decoder.leaf.Width(); w > 0 && !Coded(h.Encoding) {
+		each, values = each-4, int64(h.Values)*int64(w)
+	}
+	if err := r.held.grow(int64(h.Values)*each + values); err != nil {
+		return err
+	}
 	if r.coded = Coded(p.Header.Encoding); r.coded {
 		if r.codes, err = r.decoder.Indices(*p, &r.page, r.codes[:0]); err != nil {
 			return err
