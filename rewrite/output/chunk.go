@@ -33,11 +33,14 @@ type Chunk struct {
 	pages  []location
 	sum    summary
 	// span collects the pages of a part whose statistics were given.
-	span    *summary
-	given   summary
-	bloom   *encode.Bloom
-	covers  Covers
-	scratch []byte
+	span  *summary
+	given summary
+	// part and partValues are the pages and values before the part.
+	part       int
+	partValues int64
+	bloom      *encode.Bloom
+	covers     Covers
+	scratch    []byte
 }
 
 var _ encode.Sink = (*Chunk)(nil)
@@ -230,6 +233,7 @@ func (c *Chunk) BeginPart(s *format.Statistics, z *format.SizeStatistics) error 
 	}
 	pages := newSummary(c.leaf)
 	c.span, c.given = &pages, stated(c.leaf, s, z)
+	c.part, c.partValues = len(c.pages), c.meta.Values
 	return nil
 }
 
@@ -238,10 +242,23 @@ func (c *Chunk) EndPart() error {
 	if c.span == nil {
 		return c.group.file.fail(fault.New(fault.Halt, "column "+c.leaf.String()+": the end of no part"))
 	}
+	if c.given.nulls == c.meta.Values-c.partValues && c.given.order != encode.NoOrder {
+		c.span.bounds, c.span.nans, c.span.unencoded = encode.BoundsNone, 0, 0
+		c.nothing(c.pages[c.part:])
+	}
 	c.given.complete(c.span)
 	c.sum.merge(&c.given)
 	c.span = nil
 	return nil
+}
+
+// nothing states of pages that all their values are null.
+func (c *Chunk) nothing(pages []location) {
+	for i := range pages {
+		x := &pages[i].index
+		x.Nulls, x.NaNs, x.Unencoded = pages[i].values, 0, 0
+		x.Bounds, x.Min, x.Max = encode.BoundsNone, nil, nil
+	}
 }
 
 // Bloom gives the chunk a bloom filter, which is used when the chunk is closed.

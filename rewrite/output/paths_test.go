@@ -369,6 +369,37 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 	require.Nil(t, c.OffsetIndexOffset)
 }
 
+// TestPartOfNullsHasNoBounds: the footer of a source says that all is null, and
+// its pages say nothing; bounds of the rest stay.
+func TestPartOfNullsHasNoBounds(t *testing.T) {
+	s := textSchema(t)
+	b := newBuilder(s.Leaves[0])
+	b.null().null().null().value([]byte("x"))
+	var all rows
+	all.add(&b.b)
+	w := writeChunk(t, s, format.Snappy, all, 4, func(c *output.Chunk) {
+		o := encode.Options{Codec: format.Snappy, DictionaryBytes: -1, PageRows: 2}
+		nulls := int64(3)
+		require.NoError(t, c.BeginPart(&format.Statistics{NullCount: &nulls}, nil))
+		e, err := encode.NewEncoder(s.Leaves[0], o, collect{page: func(p encode.Page) {
+			p.Index = encode.UnknownIndex()
+			require.NoError(t, c.Page(p))
+		}})
+		require.NoError(t, err)
+		require.NoError(t, e.Repeat(3, 0, nil))
+		require.NoError(t, e.Close())
+		require.NoError(t, c.EndPart())
+		e, err = encode.NewEncoder(s.Leaves[0], o, c)
+		require.NoError(t, err)
+		require.NoError(t, e.Repeat(1, 1, []byte("x")))
+		require.NoError(t, e.Close())
+	})
+	c, ci := chunk(t, w)
+	require.Equal(t, "x", string(c.Statistics.Min))
+	require.EqualValues(t, 3, *c.Statistics.NullCount)
+	require.Equal(t, []bool{true, true, false}, ci.NullPages)
+}
+
 func TestBloomOfADictionaryNeedsCodesEverywhere(t *testing.T) {
 	s := textSchema(t)
 	for _, miss := range []bool{false, true} {
