@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 
 	"github.com/zeebo/xxh3"
@@ -23,7 +24,9 @@ import (
 
 // engine is one unit in work.
 type engine struct {
-	q        *Request
+	q *Request
+	// workers is how many columns are made at a time.
+	workers  int
 	settings settings
 	target   *resolve.Target
 	// measures says what is counted of each leaf.
@@ -38,6 +41,8 @@ type engine struct {
 	moves   *movement.Builder
 	proof   *xxh3.Hasher
 	counts  counters
+	// footers is about what the footers take.
+	footers atomic.Int64
 	// broken lets tests break the bytes of pages on their way.
 	broken func(place, []byte)
 }
@@ -79,14 +84,47 @@ func Merge(ctx context.Context, q Request) (res Result, err error) {
 			err = fault.New(fault.Halt, fmt.Sprintf("merge: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	e, err := prepare(ctx, &q)
+	q.Progress = rising(q.Progress)
+	res, done, err := merge(ctx, &q, runtime.GOMAXPROCS(0))
+	if fault.Is(err, fault.TooLarge) && done == 0 && runtime.GOMAXPROCS(0) > 1 {
+		// One column at a time takes less.
+		res, _, err = merge(ctx, &q, 1)
+	}
+	return res, err
+}
+
+// rising tells only numbers greater than those told before.
+func rising(tell func(int64)) func(int64) {
+	if tell == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	most := int64(0)
+	return func(n int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if n > most {
+			most = n
+			tell(n)
+		}
+	}
+}
+
+// merge merges with so many columns at a time. done is the number of outputs that
+// were made durable.
+func merge(ctx context.Context, q *Request, workers int) (res Result, done int, err error) {
+	e, err := prepare(ctx, q, workers)
 	if e != nil {
 		defer e.close()
 	}
 	if err != nil {
-		return Result{}, err
+		return Result{}, 0, err
 	}
-	return e.run(ctx)
+	res, err = e.run(ctx)
+	if err != nil {
+		return Result{}, len(res.Outputs), err
+	}
+	return res, 0, nil
 }
 
 func (e *engine) close() {
@@ -98,11 +136,11 @@ func (e *engine) close() {
 }
 
 // prepare opens and resolves the sources and lays the unit out.
-func prepare(ctx context.Context, q *Request) (*engine, error) {
+func prepare(ctx context.Context, q *Request, workers int) (*engine, error) {
 	if len(q.Sources) == 0 || q.TargetBytes <= 0 || q.Table.Schema == nil || q.Reader == nil || q.Create == nil {
 		return nil, fault.New(fault.Halt, "merge: a request needs sources, a target size, a schema, a reader and a sink")
 	}
-	e := &engine{q: q, proof: xxh3.New()}
+	e := &engine{q: q, workers: workers, proof: xxh3.New()}
 	e.broken, _ = ctx.Value(breaking{}).(func(place, []byte))
 	var err error
 	if e.settings, err = readSettings(q.Table.Properties); err != nil {
@@ -263,7 +301,7 @@ func (e *engine) group(ctx context.Context, o *outFile, spans []span) error {
 	}()
 	work, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	for range min(runtime.GOMAXPROCS(0), len(lanes)) {
+	for range min(e.workers, len(lanes)) {
 		work.Go(func() error {
 			for {
 				i := int(next.Add(1)) - 1

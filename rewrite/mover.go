@@ -144,6 +144,7 @@ func (m *mover) options() (encode.Options, error) {
 	o := encode.Options{
 		Codec: m.e.codec, Level: s.level, Version: 1, PageBytes: int(s.pageBytes), PageRows: int(s.pageRows),
 		DictionaryBytes: int(s.dictBytes), Encoding: format.Plain, CRC: true,
+		HoldBytes: int(min(m.e.memory()/16, encode.DefaultHoldBytes)),
 	}
 	if s.pageV2 {
 		o.Version = 2

@@ -54,6 +54,9 @@ func (c *counted) ReadAt(p []byte, off int64) (int, error) {
 // opens is how many sources are opened at once.
 const opens = 8
 
+// chunkBytes is about what a column chunk takes in a footer in memory.
+const chunkBytes = 700
+
 // open reads the footers of all sources. Small sources are kept whole as long as
 // they all together are a small part of the memory.
 func (e *engine) open(ctx context.Context) error {
@@ -90,11 +93,15 @@ func (e *engine) openOne(ctx context.Context, s *source, whole int64) error {
 		return fault.New(fault.Corrupt, fmt.Sprintf("the file has %d bytes, its entry says %d", n, s.Bytes))
 	}
 	in := &counted{Object: s.object, read: &e.counts.read, progress: e.q.Progress}
-	s.file, err = column.Open(ctx, in, s.Location, column.Options{Budget: e.reading, Whole: whole})
+	s.file, err = column.Open(ctx, in, s.Location, column.Options{Budget: e.reading, Whole: whole, MaxPage: e.memory() / 4})
 	if err != nil {
 		return err
 	}
 	f := s.file.Footer()
+	footers := e.footers.Add(int64(len(f.RowGroups)) * int64(len(f.Schema.Leaves)) * chunkBytes)
+	if footers > e.memory() {
+		return fault.New(fault.TooLarge, fmt.Sprintf("the footers of the sources take %d bytes or more, of %d", footers, e.memory()))
+	}
 	s.starts = make([]int64, 1, len(f.RowGroups)+1)
 	rows := int64(0)
 	for i := range f.RowGroups {
