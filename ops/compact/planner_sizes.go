@@ -77,7 +77,9 @@ func (z sizes) count(bytes, rows int64) int64 {
 	return z.byRows(n, rows)
 }
 
+// byRows is n, or what a bound on rows asks for, and not more than there are rows.
 func (z sizes) byRows(n, rows int64) int64 {
+	n = min(n, rows)
 	if z.maxRows > 0 {
 		n = max(n, (rows-1)/z.maxRows+1)
 	}
@@ -89,10 +91,10 @@ func (z sizes) byRows(n, rows int64) int64 {
 // more than their share leave a small last one.
 func (z sizes) divide(bytes, rows, n int64) (files, target int64) {
 	n = z.byRows(n, rows)
+	share := (max(bytes, 1)-1)/n + 1
 	if n == 1 {
-		return 1, max(z.target, z.most)
+		return 1, max(z.target, z.most, share)
 	}
-	share := (bytes-1)/n + 1
 	return n, max(1, share+min(share/10, share/(5*(n-1))))
 }
 

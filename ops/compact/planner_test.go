@@ -28,6 +28,9 @@ func stories(t *testing.T, known string) {
 	require.NoError(t, err)
 	n := 0
 	for _, f := range dir {
+		if !strings.HasSuffix(f.Name(), ".txt") {
+			continue
+		}
 		text, err := os.ReadFile("testdata/" + f.Name())
 		require.NoError(t, err)
 		for story := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {

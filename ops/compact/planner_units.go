@@ -94,24 +94,48 @@ type bin struct {
 	in    int64
 }
 
-// pack divides the candidates of a partition, in order, into bins of like size.
-//
-// The size follows from the sum, so that the last bin is no small rest: a bin is
-// full when it has its share and the next file does not fit, which leaves room
-// for the largest file. Without a sort column several bins are open at a time,
-// and a file goes to the first that it fits. If a limit of the run divides the
-// partition, it says which.
+// pack divides the candidates of a partition, in order, into bins. If a limit of
+// the run divides the partition, it says which.
 func (w *work) pack(files []uint32) ([][]uint32, *left) {
-	var in, sum, largest int64
+	var in, sum int64
 	for _, i := range files {
 		f := w.found.at(i)
-		in, sum, largest = add(in, f.bytes), add(sum, f.remaining()), max(largest, f.remaining())
+		in, sum = add(in, f.bytes), add(sum, f.remaining())
 	}
-	bins := max((sum-1)/w.sizes.unit, int64(len(files)-1)/w.sizes.inputs) + 1
-	if w.sizes.cap > 0 {
-		bins = max(bins, (in-1)/w.sizes.cap+1)
+	if limit := w.divided(int64(len(files)), in); limit != nil {
+		return w.fit(files), limit
 	}
-	room := add((max(sum, 1)-1)/bins+1, largest)
+	bins := w.cut(files, sum)
+	for _, b := range bins {
+		if int64(len(b)) > w.sizes.inputs {
+			return w.fit(files), nextRun("unit-full", "", fmt.Sprintf("of %d files in a unit", w.sizes.inputs))
+		}
+	}
+	return bins, nil
+}
+
+// cut divides files into bins of like size: a file is in the bin that its middle
+// is in. Bins are whole ranges of the order, and none is a small rest.
+func (w *work) cut(files []uint32, sum int64) [][]uint32 {
+	bins := (sum-1)/w.sizes.unit + 1
+	share := (max(sum, 1)-1)/bins + 1
+	var out [][]uint32
+	var behind int64
+	last := int64(-1)
+	for _, i := range files {
+		size := w.found.at(i).remaining()
+		if at := min(add(behind, size/2)/share, bins-1); at != last {
+			out, last = append(out, nil), at
+		}
+		behind = add(behind, size)
+		out[len(out)-1] = append(out[len(out)-1], i)
+	}
+	return out
+}
+
+// fit fills bins up to the limits of a run. Without a sort column several bins are
+// open at a time, and a file goes to the first that it fits.
+func (w *work) fit(files []uint32) [][]uint32 {
 	open := lookBack
 	if w.order.known() {
 		open = 1
@@ -121,7 +145,7 @@ func (w *work) pack(files []uint32) ([][]uint32, *left) {
 	for _, i := range files {
 		f := w.found.at(i)
 		at := slices.IndexFunc(now, func(b *bin) bool {
-			return add(b.bytes, f.remaining()) <= room && int64(len(b.files)) < w.sizes.inputs &&
+			return add(b.bytes, f.remaining()) <= w.sizes.unit && int64(len(b.files)) < w.sizes.inputs &&
 				(w.sizes.cap == 0 || add(b.in, f.bytes) <= w.sizes.cap)
 		})
 		if at < 0 {
@@ -136,7 +160,7 @@ func (w *work) pack(files []uint32) ([][]uint32, *left) {
 	for _, b := range now {
 		out = append(out, b.files)
 	}
-	return out, w.divided(int64(len(files)), in)
+	return out
 }
 
 // divided names the limit that keeps the candidates of a partition from being one
@@ -148,10 +172,8 @@ func (w *work) divided(files, bytes int64) *left {
 			code: "max-files", subject: "data files", setting: "max_files",
 			text: fmt.Sprintf("no run has room for the %d files that a rewrite takes", w.set.MinInputFiles),
 		}
-	case files > w.sizes.inputs && w.sizes.inputs == w.set.MaxFiles:
+	case w.set.MaxFiles > 0 && files > w.set.MaxFiles:
 		return nextRun("max-files", "max_files", fmt.Sprintf("of %d files", w.set.MaxFiles))
-	case files > w.sizes.inputs:
-		return nextRun("unit-full", "", fmt.Sprintf("of %d files in a unit", w.sizes.inputs))
 	case w.sizes.cap > 0 && bytes > w.sizes.cap:
 		return nextRun("max-rewrite", "max_rewrite_mb", "of "+size(w.sizes.cap))
 	}
@@ -180,17 +202,17 @@ func (w *work) draft(files []uint32) draft {
 	return d
 }
 
-// join makes drafts of the bins of a partition. One that would be left alone is
-// joined to the one before it, or behind, if that is not.
+// join makes drafts of the bins of a partition. One that would be left alone, or
+// become one small file, is joined to the one before it, or else behind it.
 func (w *work) join(bins [][]uint32) []draft {
 	var out []draft
 	var stray []uint32
 	for _, files := range bins {
+		if len(stray) > 0 && w.fits(stray, files) {
+			files, stray = slices.Concat(stray, files), nil
+		}
 		d := w.draft(files)
-		if w.worth(&d) {
-			if len(stray) > 0 && w.fits(stray, files) {
-				d, stray = w.draft(slices.Concat(stray, files)), nil
-			}
+		if w.worth(&d) && d.bytes >= w.sizes.least {
 			out = append(out, d)
 			continue
 		}
