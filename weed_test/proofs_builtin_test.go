@@ -2,6 +2,7 @@ package weed_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
@@ -102,4 +103,17 @@ func (w *weedAtSwap) UpdateEntry(ctx context.Context, in *filer_pb.UpdateEntryRe
 		}
 	}
 	return r, err
+}
+
+// weedAtList interferes when a manifest list is about to be written.
+type weedAtList struct {
+	filer_pb.SeaweedFilerClient
+	before func()
+}
+
+func (w *weedAtList) CreateEntry(ctx context.Context, in *filer_pb.CreateEntryRequest, o ...grpc.CallOption) (*filer_pb.CreateEntryResponse, error) {
+	if strings.HasPrefix(in.GetEntry().GetName(), "snap-") {
+		w.before()
+	}
+	return w.SeaweedFilerClient.CreateEntry(ctx, in, o...)
 }
