@@ -212,7 +212,7 @@ func (j *join) read(ctx context.Context, m member, full chan<- batch, free <-cha
 			default:
 				keys = make([]key, keysAtOnce)
 			}
-			n, rows, err := k.next(keys, true)
+			n, rows, err := k.next(keys, nil)
 			if err != nil {
 				return err
 			}
@@ -266,7 +266,7 @@ func (j *join) lookUp(f *column.File, n int) error {
 	row := int64(0)
 	begin, end := int64(0), int64(0) // a range not added yet
 	for {
-		m, rows, err := k.next(keys, false)
+		m, rows, err := k.next(keys, j.table)
 		if err != nil {
 			return err
 		}

@@ -33,6 +33,7 @@ type keyColumn struct {
 	maxDef byte
 	width  int
 	float  format.Type // Float or Double, whose NaNs are one value
+	plain  bool        // 4 or 8 bytes, and no float
 	limit  limit
 
 	source  *resolve.Source
@@ -66,6 +67,8 @@ func newKeyReader(f *column.File, t *resolve.Target, m *resolve.Mapping, s *secr
 		c.name, c.maxDef, c.width, c.source = leaf.Name, byte(leaf.Node.MaxDef), leaf.Node.Width(), &m.Leaves[i]
 		if p := leaf.Node.Type; p == format.Float || p == format.Double {
 			c.float = p
+		} else {
+			c.plain = c.width == 4 || c.width == 8
 		}
 		if c.source.Leaf >= 0 {
 			c.reader = f.Reader(c.source.Leaf)
@@ -83,10 +86,11 @@ func (k *keyReader) close() {
 	}
 }
 
-// next reads up to len(keys) keys, each of the row after the last. Of a file of
-// deletes, limits leave out those that can hit nothing: then n is less than rows.
-// After the last row both are 0.
-func (k *keyReader) next(keys []key, limited bool) (n, rows int, err error) {
+// next reads up to len(keys) keys, each of the row after the last; after the last
+// row both numbers are 0. Without a table to look them up in, the file is one of
+// deletes, and those that can hit nothing by the limits are left out: then n is
+// less than rows.
+func (k *keyReader) next(keys []key, in *table) (n, rows int, err error) {
 	rows = int(min(int64(len(keys)), k.rows))
 	if rows == 0 {
 		return 0, 0, nil
@@ -100,7 +104,7 @@ func (k *keyReader) next(keys []key, limited bool) (n, rows int, err error) {
 	}
 	k.rows -= int64(rows)
 	if k.exact {
-		return k.columns[0].exact(keys[:rows], limited), rows, nil
+		return k.columns[0].exact(keys[:rows], in == nil), rows, nil
 	}
 	for range rows {
 		form, outside := k.form, false
@@ -111,7 +115,7 @@ func (k *keyReader) next(keys []key, limited bool) (n, rows int, err error) {
 				form = append(form, 0)
 				continue
 			}
-			outside = outside || limited && c.limit.outside(v)
+			outside = outside || in == nil && c.limit.outside(v)
 			form = append(form, 1)
 			if c.width == 0 {
 				form = binary.AppendUvarint(form, uint64(len(v)))
@@ -119,10 +123,16 @@ func (k *keyReader) next(keys []key, limited bool) (n, rows int, err error) {
 			form = append(form, v...)
 		}
 		k.form = form[:len(k.secret.mac)]
-		if !outside {
-			keys[n] = k.secret.hash(form)
-			n++
+		if outside {
+			continue
 		}
+		quick := k.secret.quick(form)
+		if in != nil && !in.mayHave(quick) {
+			keys[n] = key{absent: true}
+		} else {
+			keys[n] = k.secret.hash(form, quick)
+		}
+		n++
 	}
 	return n, rows, nil
 }
@@ -178,6 +188,10 @@ func (c *keyColumn) take() ([]byte, bool) {
 
 // exact takes rows whose value is the key.
 func (c *keyColumn) exact(keys []key, limited bool) (n int) {
+	if v := &c.batch.Values; !limited && c.plain && v.Len() == c.batch.Levels {
+		c.dense(keys)
+		return len(keys)
+	}
 	for range keys {
 		v, ok := c.take()
 		switch {
@@ -186,15 +200,30 @@ func (c *keyColumn) exact(keys []key, limited bool) (n int) {
 		case limited && c.limit.outside(v):
 			continue
 		case c.width == 8:
-			keys[n] = key{lo: binary.LittleEndian.Uint64(v)}
+			keys[n] = key{at: binary.LittleEndian.Uint64(v)}
 		case c.width == 4:
-			keys[n] = key{lo: uint64(binary.LittleEndian.Uint32(v))}
+			keys[n] = key{at: uint64(binary.LittleEndian.Uint32(v))}
 		default:
 			var b [8]byte
 			copy(b[:], v)
-			keys[n] = key{lo: binary.LittleEndian.Uint64(b[:])}
+			keys[n] = key{at: binary.LittleEndian.Uint64(b[:])}
 		}
 		n++
 	}
 	return n
+}
+
+// dense takes rows that all have a value of 4 or 8 bytes.
+func (c *keyColumn) dense(keys []key) {
+	data := c.batch.Values.Data[c.value*c.width:]
+	c.level, c.value = c.level+len(keys), c.value+len(keys)
+	if c.width == 8 {
+		for i := range keys {
+			keys[i] = key{at: binary.LittleEndian.Uint64(data[8*i:])}
+		}
+		return
+	}
+	for i := range keys {
+		keys[i] = key{at: uint64(binary.LittleEndian.Uint32(data[4*i:]))}
+	}
 }

@@ -137,7 +137,11 @@ func Load(ctx context.Context, q Request) (*Result, error) {
 		return nil, err
 	}
 	for _, step := range []func(context.Context) error{l.vectors, l.positions, l.equality} {
-		if err := step(ctx); err != nil {
+		err := step(ctx)
+		if err == nil {
+			err = l.admit()
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -147,6 +151,21 @@ func Load(ctx context.Context, q Request) (*Result, error) {
 		}
 	}
 	return l.out, nil
+}
+
+// admit looks whether there is room for the positions found so far. The caller,
+// who keeps them, takes what they need.
+func (l *loader) admit() error {
+	n := int64(0)
+	for _, p := range l.out.Positions {
+		n += p.Bytes()
+	}
+	budget := l.q.Columns.Budget
+	if err := budget.Take(n); err != nil {
+		return fault.In("keep the positions of deleted rows", err)
+	}
+	budget.Give(n)
+	return nil
 }
 
 type loader struct {

@@ -107,6 +107,12 @@ func (l *loader) vector(ctx context.Context, m *matcher, footer *Puffin, in *ahe
 			return nil, fault.New(fault.Corrupt, fmt.Sprintf("the deletion vector at %d is of %s, its manifest says of %s", v.Offset, spelled, l.q.Data[n].Location))
 		}
 	}
+	// The blob and what is made of it, which is about as large.
+	room := 2 * min(max(v.Size, 0), MaxVectorBytes)
+	if err := l.q.Columns.Budget.Take(room); err != nil {
+		return nil, fault.In(fmt.Sprintf("make room for the deletion vector at %d", v.Offset), err)
+	}
+	defer l.q.Columns.Budget.Give(room)
 	return ReadVector(in, in.size, v)
 }
 

@@ -306,3 +306,20 @@ func TestLoadEndsWithItsContext(t *testing.T) {
 	_, err := deletes.Load(ctx, w.q)
 	require.True(t, fault.Is(err, fault.Canceled), "%v", err)
 }
+
+func TestVectorsNeedRoom(t *testing.T) {
+	w := newBench(t, nil)
+	p := &deletes.Positions{}
+	for i := int64(0); i < 1_000_000; i += 3 {
+		p.Add(i)
+	}
+	n := w.named("s3://b/t/a.parquet", 1_000_000)
+	w.vectors([]deletes.Deleted{{DataFile: "s3://b/t/a.parquet", Positions: p}}, n)
+	for bytes, kind := range map[int64]fault.Kind{1 << 20: fault.None, 100_000: fault.TooLarge} {
+		budget := column.NewBudget(bytes)
+		w.q.Columns.Budget = budget
+		_, err := w.load()
+		require.Equal(t, kind, fault.Of(err), "%v", err)
+		require.Zero(t, budget.Used())
+	}
+}

@@ -4,28 +4,34 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash/maphash"
 	"math"
 	"math/bits"
 )
 
 // key is one equality key. A key of one column of at most 8 bytes is its value in
-// lo, exactly, and null is told apart; any other is 128 bits of a SHA-256 over a
+// at, exactly, and null is told apart. Any other is 128 bits of a SHA-256 over a
 // secret and the key's unambiguous form. That no two keys met in a run collide is
 // as good as proved: with 2^40 keys on either side the chance is below 2^-48, and
 // the secret, drawn for each run, leaves nobody a way to look for two that do.
+// Where such a key belongs is a hash that is quick, and that nothing hangs on: most
+// keys of data files are not deleted, and are told by it alone.
 type key struct {
-	lo, hi uint64
-	null   bool // of exact keys
+	at     uint64
+	lo, hi uint64 // of hashes
+	null   bool   // of exact keys
+	absent bool   // known not to be in the table
 }
 
 // secret makes hashes and places in tables unpredictable.
 type secret struct {
 	mac  [16]byte
 	a, b uint64
+	seed maphash.Seed
 }
 
 func newSecret() secret {
-	var s secret
+	s := secret{seed: maphash.MakeSeed()}
 	var raw [16]byte
 	_, _ = rand.Read(s.mac[:]) // never fails
 	_, _ = rand.Read(raw[:])
@@ -33,12 +39,15 @@ func newSecret() secret {
 	return s
 }
 
-// hash is the key for an unambiguous form of it, whose first 16 bytes are free for
-// the secret.
-func (s *secret) hash(form []byte) key {
+// quick is where the key with an unambiguous form belongs; never 0. The first 16
+// bytes of the form are not part of it.
+func (s *secret) quick(form []byte) uint64 { return max(maphash.Bytes(s.seed, form[len(s.mac):]), 1) }
+
+// hash is the key with the form, whose first 16 bytes are free for the secret.
+func (s *secret) hash(form []byte, quick uint64) key {
 	copy(form, s.mac[:])
 	sum := sha256.Sum256(form)
-	return key{lo: binary.LittleEndian.Uint64(sum[:]), hi: binary.LittleEndian.Uint64(sum[8:])}
+	return key{at: quick, lo: binary.LittleEndian.Uint64(sum[:]), hi: binary.LittleEndian.Uint64(sum[8:])}
 }
 
 // rank says how far a key reaches: see chain. 0 is nowhere.
@@ -50,8 +59,8 @@ const maxRank = 1<<16 - 1
 // addressing in a fixed number of slots, as full as fill says at most.
 type table struct {
 	secret secret
-	wide   bool     // keys are hashes of two words
-	slots  []uint64 // one or two words a key; all zero is free
+	wide   bool     // keys are hashes
+	slots  []uint64 // a word for an exact key, three for a hash; 0 is free
 	ranks  []rank   // nil where all keys have rank 1
 	size   uint64   // slots
 	used   int
@@ -59,6 +68,9 @@ type table struct {
 
 	zero, null rank // of the exact keys 0 and null, which have no slot
 }
+
+// wideWords are those of a hash: at, lo, hi.
+const wideWords = 3
 
 // At 70 % a key that is not there is told after about six slots, next to each
 // other.
@@ -68,7 +80,7 @@ const fillPercent = 70
 func slotBytes(wide, ranked bool) int64 {
 	n := int64(8)
 	if wide {
-		n = 16
+		n = 8 * wideWords
 	}
 	if ranked {
 		n += 2
@@ -91,7 +103,7 @@ func newTable(s secret, size int64, wide, ranked bool, old *table) *table {
 	t := &table{secret: s, wide: wide, size: uint64(n), limit: int(n * fillPercent / 100)}
 	words := n
 	if wide {
-		words *= 2
+		words *= wideWords
 	}
 	if old == nil {
 		old = &table{}
@@ -127,8 +139,7 @@ func (t *table) reset() {
 
 // place is the slot where the search for a key begins. Values are mixed twice:
 // the high bits decide, and those that follow each other differ in the low ones.
-func (t *table) place(k key) uint64 {
-	x := k.lo
+func (t *table) place(x uint64) uint64 {
 	if !t.wide {
 		hi, lo := bits.Mul64(x^t.secret.b, t.secret.a)
 		hi, lo = bits.Mul64(hi^lo, 0x9e3779b97f4a7c15)
@@ -138,16 +149,31 @@ func (t *table) place(k key) uint64 {
 	return at
 }
 
+// mayHave reports whether there is a hash with the place.
+func (t *table) mayHave(quick uint64) bool {
+	for at := t.place(quick); ; {
+		switch t.slots[wideWords*at] {
+		case quick:
+			return true
+		case 0:
+			return false
+		}
+		if at++; at == t.size {
+			at = 0
+		}
+	}
+}
+
 // find is the slot of a key, or the free one where it belongs.
 func (t *table) find(k key) (at uint64, found bool) {
-	at = t.place(k)
+	at = t.place(k.at)
 	if t.wide {
 		for {
-			lo, hi := t.slots[2*at], t.slots[2*at+1]
-			if lo == k.lo && hi == k.hi {
+			s := t.slots[wideWords*at:][:wideWords]
+			if s[0] == k.at && s[1] == k.lo && s[2] == k.hi {
 				return at, true
 			}
-			if lo|hi == 0 {
+			if s[0] == 0 {
 				return at, false
 			}
 			if at++; at == t.size {
@@ -157,7 +183,7 @@ func (t *table) find(k key) (at uint64, found bool) {
 	}
 	for {
 		switch t.slots[at] {
-		case k.lo:
+		case k.at:
 			return at, true
 		case 0:
 			return at, false
@@ -173,7 +199,7 @@ func (t *table) special(k key) *rank {
 	switch {
 	case k.null:
 		return &t.null
-	case k.lo|k.hi == 0:
+	case k.at == 0:
 		return &t.zero
 	}
 	return nil
@@ -189,9 +215,9 @@ func (t *table) add(k key, r rank) {
 	if !found {
 		t.used++
 		if t.wide {
-			t.slots[2*at], t.slots[2*at+1] = k.lo, k.hi
+			copy(t.slots[wideWords*at:], []uint64{k.at, k.lo, k.hi})
 		} else {
-			t.slots[at] = k.lo
+			t.slots[at] = k.at
 		}
 	}
 	if t.ranks != nil {
@@ -201,6 +227,9 @@ func (t *table) add(k key, r rank) {
 
 // rankOf is the rank of a key, 0 if it is not there.
 func (t *table) rankOf(k key) rank {
+	if k.absent {
+		return 0
+	}
 	if s := t.special(k); s != nil {
 		return *s
 	}

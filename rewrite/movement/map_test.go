@@ -157,7 +157,9 @@ func TestTranslateAcrossRuns(t *testing.T) {
 	require.Equal(t, -1, m.Index("c"))
 }
 
-func TestMapsThatAreNoMaps(t *testing.T) {
+// TestF023MapsThatLoseOrDoubleRows shows that a row that is lost, doubled or out of
+// nowhere is noticed before a commit.
+func TestF023MapsThatLoseOrDoubleRows(t *testing.T) {
 	run := func(runs ...movement.Run) *movement.Map {
 		return &movement.Map{Sources: []movement.Source{{Location: "a", Rows: 10, Runs: runs}}, Outputs: []movement.Output{{Location: "x", Rows: 4}}}
 	}
