@@ -50,12 +50,11 @@ func (s *shelf) table() (rewrite.Table, error) {
 	return rewrite.Table{FormatVersion: 2, Schema: s.schema, History: m.History(), Names: icego.NameMapping{}, Properties: map[string]string{}, Type: pt}, nil
 }
 
-// ours merges the files with our engine and its proof, and forgets what it
-// wrote.
-func (s *shelf) ours(ctx context.Context) error {
+// request is that of a unit with all files, whose outputs are forgotten.
+func (s *shelf) request() (rewrite.Request, error) {
 	t, err := s.table()
 	if err != nil {
-		return err
+		return rewrite.Request{}, err
 	}
 	q := rewrite.Request{Table: t, TargetBytes: targetBytes, Reader: s, Create: func(context.Context, int) (rewrite.Sink, error) { return &drain{}, nil }}
 	for i, p := range s.at {
@@ -66,6 +65,16 @@ func (s *shelf) ours(ctx context.Context) error {
 				ColumnSizes: byID(f.sizes), Values: byID(f.values), Nulls: byID(f.nulls), NaNs: byID(f.nans), Lower: byID(f.lower), Upper: byID(f.upper),
 			},
 		})
+	}
+	return q, nil
+}
+
+// ours merges the files with our engine and its proof, and forgets what it
+// wrote.
+func (s *shelf) ours(ctx context.Context) error {
+	q, err := s.request()
+	if err != nil {
+		return err
 	}
 	res, err := rewrite.Merge(ctx, q)
 	if err != nil {

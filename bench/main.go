@@ -36,7 +36,8 @@ func benches() []harness.Bench {
 	for _, r := range rivals {
 		all = append(all, contended(r.name, distinct(dataFiles, dataRows), r.rival))
 	}
-	return all
+	all = append(all, sizes()...)
+	return append(all, readback()...)
 }
 
 // children are the works that run in processes of their own.
