@@ -270,6 +270,9 @@ func TestPruneStruckAtEveryCall(t *testing.T) {
 			for i := range 3 {
 				require.NoError(t, r.Record(t.Context(), name(r, i)))
 			}
+			mp := journal.Maps.Join(uuid, "m-"+r.Token())
+			require.NoError(t, r.Record(t.Context(), mp))
+			f.PutFile(mp, []byte("map"))
 			require.NoError(t, r.Close(t.Context(), journal.Committed))
 			open(t, f, "live")
 			f.Virtual().Advance(2 * time.Hour)
@@ -287,6 +290,7 @@ func TestPruneStruckAtEveryCall(t *testing.T) {
 		Reads: true, Deep: true,
 		Verify: func(t testing.TB, f *filertest.Filer, _ filertest.Injection) {
 			require.Equal(t, []filer.Path{journal.Root.Join(uuid, "live.json")}, f.Files(journal.Root))
+			require.Empty(t, f.Files(journal.Maps), "its movement maps go with it")
 		},
 	})
 }

@@ -317,6 +317,29 @@ func TestResolveKeepsMapsOfCommittedRuns(t *testing.T) {
 	require.True(t, w.f.Exists(mp))
 }
 
+// The maps of a run that another one adopted are the adopter's: they stay when the
+// old journal is pruned.
+func TestPruneLeavesMapsOfAdoptedRuns(t *testing.T) {
+	w, r := abandoned(t)
+	mp := journal.Maps.Join(uuid, "m-"+r.Token())
+	w.f.PutFile(mp, []byte("map"))
+	require.NoError(t, r.Record(t.Context(), mp))
+	w.f.Virtual().Advance(1000 * time.Hour)
+	into := open(t, w.f, "into")
+	st, err := store(w.f).Load(t.Context(), uuid, "r")
+	require.NoError(t, err)
+	require.False(t, into.Holds(mp))
+	res, err := store(w.f).Adopt(t.Context(), st, w, into)
+	require.NoError(t, err)
+	require.Equal(t, journal.Adopted, res.Outcome)
+	require.True(t, into.Holds(mp))
+	w.f.Virtual().Advance(1000 * time.Hour)
+	p, err := store(w.f).Prune(t.Context(), erase(w.f), journal.PruneOptions{Keep: time.Hour})
+	require.NoError(t, err)
+	require.Equal(t, 1, p.Removed)
+	require.True(t, w.f.Exists(mp))
+}
+
 // A run whose removals may be half made does not close before they are repaired.
 func TestUnsettledRunIsRepaired(t *testing.T) {
 	w, r := abandoned(t)

@@ -46,6 +46,8 @@ type Run struct {
 	fenced error
 	// unsettled: see Unsettled.
 	unsettled bool
+	// finished counts the units journalled.
+	finished int
 }
 
 func newRun(s *Store, as role, h head) *Run {
@@ -157,7 +159,19 @@ func (r *Run) Finish(ctx context.Context, u Unit) error {
 			return fault.New(fault.Unsupported, fmt.Sprintf("journal unit %s: its file %s was never recorded", u.ID, p))
 		}
 	}
-	return fault.In("journal unit "+u.ID+" of run "+r.id, r.append(ctx, segment{Unit: &u}))
+	err = r.append(ctx, segment{Unit: &u})
+	if err == nil {
+		r.finished++
+	}
+	return fault.In("journal unit "+u.ID+" of run "+r.id, err)
+}
+
+// Finished is the number of units that the run journalled: what another run can
+// go on from if this one ends without a commit.
+func (r *Run) Finished() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.finished
 }
 
 func (u *Unit) files() []filer.Path {

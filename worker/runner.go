@@ -357,9 +357,24 @@ func (r *Runner) execute(ctx context.Context, j job, t *Target, q Request, res *
 	}
 	res.Commit = &done
 	r.settle(ctx, k, t, st, tr, work, res)
+	if resumable(op, run, done, err) {
+		// Nothing is wrong with what was finished: the next run commits it.
+		res.Warnings = append(res.Warnings, fmt.Sprintf("%d finished units are kept for the next run", run.Finished()))
+		return errors.Join(err, run.Release(context.WithoutCancel(ctx)))
+	}
 	c.Finish(ctx, st, &done, tr)
 	res.Warnings = append(res.Warnings, done.Warnings...)
 	return err
+}
+
+// resumable reports whether a run that ended without a commit left work that is
+// worth keeping: it was stopped, or something failed that passes.
+func resumable(op ops.Operation, run *journal.Run, done commit.Result, err error) bool {
+	_, can := op.(ops.Resumer)
+	if !can || run.Finished() == 0 || done.Outcome != commit.Refused {
+		return false
+	}
+	return fault.Is(err, fault.Canceled) || fault.Is(err, fault.Transient)
 }
 
 // settle fills in the result by the outcome, cleans up after a commit, and

@@ -3,7 +3,6 @@ package compact
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/seaice/seaice/commit"
@@ -180,7 +179,7 @@ func (x *execution) standing(ctx context.Context) ([]*Unit, error) {
 	for i := range x.p.units {
 		u := &x.p.units[i]
 		switch in := u.overlap(taken); {
-		case u.same(x.done):
+		case u.covered(taken):
 			continue
 		case in != nil:
 			x.drop(u, "resumed-otherwise", fmt.Sprintf("%s was rewritten in another unit by an earlier run", in.Path))
@@ -206,8 +205,14 @@ func (u *Unit) overlap(taken map[string]bool) *Input {
 	return nil
 }
 
-func (u *Unit) same(done []*finished) bool {
-	return slices.ContainsFunc(done, func(f *finished) bool { return f.Unit.ID == u.ID })
+// covered reports whether all inputs of the unit are taken.
+func (u *Unit) covered(taken map[string]bool) bool {
+	for i := range u.Inputs {
+		if !taken[u.Inputs[i].Path] {
+			return false
+		}
+	}
+	return true
 }
 
 // findInputs looks for the inputs of the plan's units at the head that was

@@ -169,7 +169,7 @@ func TestCrashBetweenPartsIsResumed(t *testing.T) {
 func TestPartsAreFewAndWhole(t *testing.T) {
 	p := &Plan{header: ops.Header{Digest: "d"}}
 	for i := range 1000 {
-		p.units = append(p.units, Unit{ID: fmt.Sprint(i), Inputs: []Input{{Bytes: 1 << 30}}})
+		p.units = append(p.units, Unit{ID: fmt.Sprint(i), Inputs: []Input{{Bytes: 1 << 30}}, TargetBytes: 1})
 	}
 	parts := p.Parts()
 	require.Len(t, parts, mostParts)

@@ -105,6 +105,9 @@ func (x *execution) unit(ctx context.Context, u *Unit, memory int64, last bool, 
 		x.mu.Unlock()
 		return false, nil
 	}
+	if ctx.Err() != nil {
+		return false, fault.Wrap(fault.Canceled, "rewrite "+u.subject(), context.Cause(ctx))
+	}
 	switch fault.Of(err) {
 	case fault.Stale:
 		// The run itself may be what is stale: then nothing goes on.

@@ -43,10 +43,14 @@ func (a *attempt) judge(ctx context.Context, f *finished) (*standing, *ops.Reaso
 		r := f.Unit.reason(code, text)
 		return nil, &r, nil
 	}
-	base := f.Base
-	for _, r := range []commit.Requirement{
-		commit.ReadableSchema{Schema: base.Schema}, commit.Descends{Branch: a.x.p.header.Base.Branch, Snapshot: base.Snapshot},
-	} {
+	// Those of the plan's own base are requirements of the whole change.
+	var own []commit.Requirement
+	if f.Base != a.x.p.header.Base {
+		own = []commit.Requirement{
+			commit.ReadableSchema{Schema: f.Base.Schema}, commit.Descends{Branch: a.x.p.header.Base.Branch, Snapshot: f.Base.Snapshot},
+		}
+	}
+	for _, r := range own {
 		if err := r.Check(a.head); err != nil {
 			if !fault.Is(err, fault.Stale) {
 				return nil, nil, err

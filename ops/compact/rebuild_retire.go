@@ -31,6 +31,7 @@ func (a *attempt) retire(ctx context.Context) error {
 	if len(open) == 0 {
 		return nil
 	}
+	a.x.known.remember(open)
 	l := newLife(a.rules, open)
 	for _, u := range a.units {
 		for n := range u.Outputs {
@@ -58,13 +59,17 @@ func (a *attempt) retire(ctx context.Context) error {
 	return nil
 }
 
-// watch shows the live files of a data manifest, without those that go.
+// watch shows what of a data manifest matters, without the inputs that go.
 func (a *attempt) watch(ctx context.Context, m *manifests.ManifestFile, removed map[string]*located, l *life) error {
-	o := manifests.ReadOptions{Projection: manifests.ProjectPath | manifests.ProjectPartition}
-	for e, err := range manifests.EntriesOf(ctx, a.st.Reader(), a.head.Locations, m, o) {
-		if err != nil {
+	got, ok := a.x.known.traces[keyOf(m)]
+	if !ok {
+		var err error
+		if got, err = a.trace(ctx, m); err != nil {
 			return err
 		}
+		a.x.known.traces[keyOf(m)] = got
+	}
+	for _, e := range got {
 		if r := removed[e.Path]; r != nil && r.manifest == m.Path {
 			continue
 		}
@@ -73,6 +78,49 @@ func (a *attempt) watch(ctx context.Context, m *manifests.ManifestFile, removed 
 	}
 	l.settle()
 	return nil
+}
+
+// trace reads what of a data manifest matters for deletes in scope: every live
+// file that a delete names or that is an input, and of the others, for each
+// partition, one with the least sequence number.
+func (a *attempt) trace(ctx context.Context, m *manifests.ManifestFile) ([]*manifests.Entry, error) {
+	var got []*manifests.Entry
+	least := map[iceberg.PartitionKey]*manifests.Entry{}
+	o := manifests.ReadOptions{Projection: manifests.ProjectPath | manifests.ProjectPartition}
+	for e, err := range manifests.EntriesOf(ctx, a.st.Reader(), a.head.Locations, m, o) {
+		if err != nil {
+			return nil, err
+		}
+		if !e.Live() || e.Content != manifests.Data {
+			continue
+		}
+		if a.x.known.wanted[e.Path] || a.x.known.watched[e.Path] {
+			got = append(got, lean(e))
+			continue
+		}
+		key := e.PartitionKey()
+		if !a.scope.touched[key] {
+			key = iceberg.PartitionKey{Spec: -1} // one for all: only deletes of the whole table care
+		}
+		if was := least[key]; was == nil || e.DataSeq.Or(0) < was.DataSeq.Or(0) {
+			least[key] = lean(e)
+		}
+	}
+	for _, e := range least {
+		got = append(got, e)
+	}
+	return got, nil
+}
+
+// remember makes sure that traces know the files that deletes name: those that
+// do not are forgotten.
+func (k *remembered) remember(open []*located) {
+	for _, d := range open {
+		if path, ok := d.Target(); ok && !k.watched[path] {
+			clear(k.traces)
+			k.watched[path] = true
+		}
+	}
 }
 
 // life decides which of the deletes that are open can hit nothing.

@@ -1,8 +1,10 @@
 package compact
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/iceberg"
@@ -33,10 +35,18 @@ type remembered struct {
 	// the manifests of outputs by the units they are of.
 	filtered map[string][]*manifests.ManifestFile
 	fresh    map[string][]*manifests.ManifestFile
+	// traces are what of a data manifest matters for whether deletes can hit
+	// anything, as long as no file is watched but those in watched.
+	traces  map[manifestKey][]*manifests.Entry
+	watched map[string]bool
+	// wanted are the inputs of all units.
+	wanted map[string]bool
 }
 
 func (k *remembered) init() {
 	k.inputs, k.deletes = map[manifestKey][]*located{}, map[manifestKey][]*located{}
+	k.wanted = map[string]bool{}
+	k.traces, k.watched = map[manifestKey][]*manifests.Entry{}, map[string]bool{}
 	k.filtered, k.fresh = map[string][]*manifests.ManifestFile{}, map[string][]*manifests.ManifestFile{}
 }
 
@@ -56,6 +66,7 @@ func (a *attempt) survey(ctx context.Context) error {
 		parts[f.Unit.Partition] = true
 		for i := range f.Unit.Inputs {
 			in := &f.Unit.Inputs[i]
+			a.x.known.wanted[in.Path] = true
 			seek = append(seek, sought{path: in.Path, partition: f.Unit.Partition, manifest: f.Manifests[in.Manifest]})
 		}
 	}
@@ -132,17 +143,41 @@ func (x *execution) inputsOf(ctx context.Context, head *iceberg.View, m *manifes
 			return nil, err
 		}
 		if e.Live() && e.Content == manifests.Data && want[e.Path] {
-			got = append(got, &located{Entry: e.Clone(), manifest: m.Path})
+			got = append(got, &located{Entry: lean(e), manifest: m.Path})
 		}
 	}
 	x.known.inputs[keyOf(m)] = got
 	return got, nil
 }
 
+// lean is a copy of an entry that stays valid and is not to be written again: it
+// leaves out the bytes it was read from, and statistics but bounds.
+func lean(e *manifests.Entry) *manifests.Entry {
+	c := &manifests.Entry{Status: e.Status, SnapshotID: e.SnapshotID, DataSeq: e.DataSeq, FileSeq: e.FileSeq, File: e.File}
+	c.ColumnSizes, c.ValueCounts, c.NullCounts, c.NaNCounts, c.SplitOffsets = nil, nil, nil, nil, nil
+	c.EqualityIDs = slices.Clone(e.EqualityIDs)
+	c.KeyMetadata = bytes.Clone(e.KeyMetadata)
+	c.Lower, c.Upper = copied(e.Lower), copied(e.Upper)
+	return c
+}
+
+func copied(b manifests.Bounds) manifests.Bounds {
+	if b == nil {
+		return nil
+	}
+	c := make(manifests.Bounds, len(b))
+	for i := range b {
+		c[i] = manifests.Bound{Column: b[i].Column, Value: bytes.Clone(b[i].Value)}
+	}
+	return c
+}
+
 // headDeletes are the deletes of a head that can matter to some partitions: those of
 // the partitions, and equality deletes of the whole table.
 type headDeletes struct {
 	all []*located
+	// touched are the partitions.
+	touched map[iceberg.PartitionKey]bool
 	// named are by the only data file they can name, parts by partition, global
 	// apply everywhere.
 	named  map[string][]*located
@@ -153,7 +188,7 @@ type headDeletes struct {
 }
 
 func (a *attempt) readScope(ctx context.Context, parts map[iceberg.PartitionKey]bool) (*headDeletes, error) {
-	s := &headDeletes{named: map[string][]*located{}, parts: map[iceberg.PartitionKey][]*located{}, vectors: manifests.Vectors{}}
+	s := &headDeletes{touched: parts, named: map[string][]*located{}, parts: map[iceberg.PartitionKey][]*located{}, vectors: manifests.Vectors{}}
 	touched := newReach()
 	for p := range parts {
 		touched.add(p)
@@ -197,7 +232,7 @@ func (a *attempt) deletesOf(ctx context.Context, m *manifests.ManifestFile, part
 			continue
 		}
 		if parts[e.PartitionKey()] || global && e.Content == manifests.EqualityDeletes {
-			got = append(got, &located{Entry: e.Clone(), manifest: m.Path})
+			got = append(got, &located{Entry: lean(e), manifest: m.Path})
 		}
 	}
 	a.x.known.deletes[keyOf(m)] = got

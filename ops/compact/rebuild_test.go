@@ -171,7 +171,7 @@ func TestReplacedInputsLeaveNothing(t *testing.T) {
 
 // F002, F024: an equality delete that came in between applies to the outputs,
 // which carry the planning snapshot's sequence number; rows appended after it stay.
-func TestF002LaterEqualityDeleteAppliesToOutputs(t *testing.T) {
+func TestF002F024LaterEqualityDeleteAppliesToOutputs(t *testing.T) {
 	for _, spec := range []string{"", "region"} {
 		versions(t, 2, func(t *testing.T, version int) {
 			fl := filertest.New(filertest.Options{})
@@ -197,7 +197,7 @@ func TestF002LaterEqualityDeleteAppliesToOutputs(t *testing.T) {
 
 // F003: a position delete that came in between follows its rows into the output,
 // and goes with its input. F022: a vector does.
-func TestF003LaterPositionDeletesFollowTheirRows(t *testing.T) {
+func TestF003F022LaterPositionDeletesFollowTheirRows(t *testing.T) {
 	versions(t, 2, func(t *testing.T, version int) {
 		fl := filertest.New(filertest.Options{})
 		tb, eu, us := twoRegions(t, fl, version)
@@ -261,7 +261,7 @@ func TestOnlyNewPositionsAreTranslated(t *testing.T) {
 }
 
 // Every attempt counts anew: a second vector replaces the first, it is no delta.
-func TestTranslationIsMadeAnewOnEveryAttempt(t *testing.T) {
+func TestF020TranslationIsMadeAnewOnEveryAttempt(t *testing.T) {
 	versions(t, 2, func(t *testing.T, version int) {
 		fl := filertest.New(filertest.Options{})
 		tb, eu, _ := twoRegions(t, fl, version)

@@ -97,8 +97,9 @@ func (r *removal) has(e *manifests.Entry) bool {
 	return r.deletes[deleteKey{e.DeleteID(), e.DataSeq.Or(0)}]
 }
 
-// digest names a manifest together with what is removed from it.
-func (r *removal) digest(m *manifests.ManifestFile, sn iceberg.SnapshotID) string {
+// digest names a manifest together with what is removed from it and what its
+// successor is written under.
+func (r *removal) digest(m *manifests.ManifestFile, sn iceberg.SnapshotID, schema iceberg.SchemaID) string {
 	var all []string
 	for p := range r.data {
 		all = append(all, p)
@@ -108,7 +109,7 @@ func (r *removal) digest(m *manifests.ManifestFile, sn iceberg.SnapshotID) strin
 	}
 	slices.Sort(all)
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%d %+v\n", sn, keyOf(m))
+	_, _ = fmt.Fprintf(h, "%d %d %+v\n", sn, schema, keyOf(m))
 	for _, s := range all {
 		_, _ = fmt.Fprintf(h, "%q\n", s)
 	}
@@ -120,7 +121,7 @@ func (r *removal) digest(m *manifests.ManifestFile, sn iceberg.SnapshotID) strin
 // repeated (F025), the others carried. What was written for an earlier attempt
 // is used again if it would be the same.
 func (a *attempt) filter(ctx context.Context, m *manifests.ManifestFile, r *removal) ([]*manifests.ManifestFile, error) {
-	key := r.digest(m, a.sn.ID)
+	key := r.digest(m, a.sn.ID, a.head.Metadata.CurrentSchemaID)
 	if done, ok := a.x.known.filtered[key]; ok {
 		return clones(done), nil
 	}

@@ -214,7 +214,7 @@ func (w *unitWork) request(ctx context.Context, progress func(int64)) (rewrite.R
 			FormatVersion: m.FormatVersion, Schema: x.read.schema, History: x.read.history, Names: x.read.names, HasNames: x.read.hasNames,
 			Properties: m.Properties, Type: w.part, Partition: w.tuple,
 		},
-		TargetBytes: o.TargetBytes, MaxRows: o.MaxRows, Recompress: o.Recompress, Verify: verifyOf(o.Verify), Reader: x.st.Reader(),
+		TargetBytes: w.u.TargetBytes, MaxRows: o.MaxRows, Recompress: o.Recompress, Verify: verifyOf(o.Verify), Reader: x.st.Reader(),
 		Create: w.create,
 	}
 	if order, ok := m.SortOrder(m.DefaultSortOrderID); ok && len(order.Fields) > 0 {
