@@ -15,6 +15,7 @@ import (
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/internal/clock"
 	"github.com/seaice/seaice/ops"
+	"github.com/seaice/seaice/ops/compact"
 	"github.com/seaice/seaice/ops/expire"
 	rewritemanifests "github.com/seaice/seaice/ops/manifests"
 	"github.com/seaice/seaice/trash"
@@ -23,7 +24,7 @@ import (
 
 // registry is every operation this version has.
 func registry() *ops.Registry {
-	return ops.NewRegistry(rewritemanifests.New(), expire.New())
+	return ops.NewRegistry(compact.New(nil), rewritemanifests.New(), expire.New())
 }
 
 // memory keeps the process within the budget of the run at hand.
