@@ -40,8 +40,12 @@ type ReadOptions struct {
 	// Projection is ProjectAll when zero.
 	Projection Projection
 	// Partition is the manifest's spec with the types of its values. When nil,
-	// both come from the manifest's header.
+	// both come from the manifest's header, or the types from Types.
 	Partition *iceberg.PartitionType
+	// Types gives the types of the spec that the header names, as the table has
+	// them now: keys of partitions can only be compared when columns that were
+	// widened are read alike in all manifests. iceberg.Metadata.PartitionType.
+	Types func(iceberg.SpecID) (*iceberg.PartitionType, error)
 	// Limits bound what the file may make the reader hold.
 	Limits avro.Limits
 }
@@ -91,6 +95,11 @@ func NewReader(ctx context.Context, in io.Reader, m *ManifestFile, o ReadOptions
 	}
 	if err := r.readHeader(); err != nil {
 		return nil, err
+	}
+	if r.spec == nil && o.Types != nil {
+		if r.spec, err = o.Types(r.header.SpecID); err != nil {
+			return nil, fault.In("read "+m.Path, err)
+		}
 	}
 	if r.dec.want&ProjectPartition != 0 {
 		if r.dec.tuples, err = newTupleReader(r.layout.partition, r.PartitionType(), m.Path); err != nil {

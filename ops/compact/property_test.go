@@ -212,7 +212,7 @@ func (tr *trial) alone(ctx context.Context) (ops.Result, error) {
 	if err := tr.sound(ctx); err != nil {
 		return res, err
 	}
-	if err := tr.tidy(); err != nil {
+	if err := errors.Join(tr.tidy(), tr.applied(res)); err != nil {
 		return res, err
 	}
 	return res, tr.settles(ctx, res)
@@ -230,8 +230,22 @@ func (tr *trial) predicted(res ops.Result) error {
 	if p.RowsExact && p.After.Rows != a.After.Rows || p.After.Rows < a.After.Rows {
 		return fmt.Errorf("predicted %d rows (exact: %t), became %d", p.After.Rows, p.RowsExact, a.After.Rows)
 	}
-	if tr.set["rewrite_all"] == "true" && tr.set["apply_deletes"] == "true" && !tr.limited && len(res.Reasons) == 0 && a.After.DeleteFiles > 0 {
-		return fmt.Errorf("%d deletes are left although every file was rewritten", a.After.DeleteFiles)
+	return nil
+}
+
+// applied requires that no deleted row is left in a file if every file was to be
+// rewritten.
+func (tr *trial) applied(res ops.Result) error {
+	head := tr.g.Head("")
+	if tr.set["rewrite_all"] != "true" || tr.set["apply_deletes"] != "true" || tr.limited || len(res.Reasons) > 0 || head == nil {
+		return nil
+	}
+	records := int64(0)
+	for _, e := range head.DataFiles() {
+		records += e.File.Records
+	}
+	if records != int64(len(head.Rows)) {
+		return fmt.Errorf("the files have %d rows and the table %d", records, len(head.Rows))
 	}
 	return nil
 }
@@ -283,10 +297,19 @@ func overtaken(err error) bool {
 	return err == nil || fault.Is(err, fault.Stale)
 }
 
+// loads says that the table is one that is not refused as a whole: v3 knows no
+// snapshots without a manifest list.
+func (tr *trial) loads() bool {
+	return tr.g.Version() < 3 || !slices.ContainsFunc(tr.g.Snapshots(), func(s *model.Snapshot) bool { return s.List == "" })
+}
+
 func compactAlone(ctx context.Context, seed uint64, with tools) (rows int64, err error) {
 	tr, err := newTrial(ctx, seed, with)
 	if err != nil {
 		return 0, fmt.Errorf("seed %d: %w", seed, err)
+	}
+	if !tr.loads() {
+		return 0, nil
 	}
 	res, err := tr.alone(ctx)
 	return res.Counters["rows-written"], tr.explain(err)
@@ -300,6 +323,9 @@ func compactAmongPeers(ctx context.Context, seed uint64, with tools) (rows int64
 		tr, err := newTrial(ctx, seed, with)
 		if err != nil {
 			return 0, fmt.Errorf("seed %d: %w", seed, err)
+		}
+		if !tr.loads() {
+			return 0, nil
 		}
 		before := tr.fl.Count()
 		if _, err := tr.run(ctx, nil); err != nil {

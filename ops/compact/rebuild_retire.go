@@ -86,7 +86,7 @@ func (a *attempt) watch(ctx context.Context, m *manifests.ManifestFile, removed 
 func (a *attempt) trace(ctx context.Context, m *manifests.ManifestFile) ([]*manifests.Entry, error) {
 	var got []*manifests.Entry
 	least := map[iceberg.PartitionKey]*manifests.Entry{}
-	o := manifests.ReadOptions{Projection: manifests.ProjectPath | manifests.ProjectPartition}
+	o := manifests.ReadOptions{Projection: manifests.ProjectPath | manifests.ProjectPartition, Types: a.head.Metadata.PartitionType}
 	for e, err := range manifests.EntriesOf(ctx, a.st.Reader(), a.head.Locations, m, o) {
 		if err != nil {
 			return nil, err

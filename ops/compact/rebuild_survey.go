@@ -137,7 +137,7 @@ func (x *execution) inputsOf(ctx context.Context, head *iceberg.View, m *manifes
 		return got, nil
 	}
 	got := []*located{}
-	o := manifests.ReadOptions{Projection: manifests.ProjectPath | manifests.ProjectPartition}
+	o := manifests.ReadOptions{Projection: manifests.ProjectPath | manifests.ProjectPartition, Types: head.Metadata.PartitionType}
 	for e, err := range manifests.EntriesOf(ctx, x.st.Reader(), head.Locations, m, o) {
 		if err != nil {
 			return nil, err
@@ -223,7 +223,7 @@ func (a *attempt) deletesOf(ctx context.Context, m *manifests.ManifestFile, part
 		return got, nil
 	}
 	got := []*located{}
-	o := manifests.ReadOptions{Projection: manifests.ProjectAll &^ manifests.ProjectCounts}
+	o := manifests.ReadOptions{Projection: manifests.ProjectAll &^ manifests.ProjectCounts, Types: a.head.Metadata.PartitionType}
 	for e, err := range manifests.EntriesOf(ctx, a.st.Reader(), a.head.Locations, m, o) {
 		if err != nil {
 			return nil, err

@@ -137,7 +137,7 @@ func (a *attempt) filter(ctx context.Context, m *manifests.ManifestFile, r *remo
 		return nil, err
 	}
 	removed := 0
-	for e, err := range manifests.EntriesOf(ctx, a.st.Reader(), a.head.Locations, m, manifests.ReadOptions{}) {
+	for e, err := range manifests.EntriesOf(ctx, a.st.Reader(), a.head.Locations, m, manifests.ReadOptions{Types: a.head.Metadata.PartitionType}) {
 		switch {
 		case err != nil:
 		case !e.Live():

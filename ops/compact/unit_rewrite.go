@@ -3,7 +3,6 @@ package compact
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	icego "github.com/apache/iceberg-go"
@@ -16,8 +15,8 @@ import (
 	"github.com/seaice/seaice/journal"
 	"github.com/seaice/seaice/manifests"
 	"github.com/seaice/seaice/rewrite"
+	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/deletes"
-	"github.com/seaice/seaice/rewrite/inspect"
 )
 
 // reading is what files of the table are read and written with.
@@ -145,7 +144,7 @@ func (w *unitWork) entries(ctx context.Context) error {
 		if !ok {
 			return fault.New(fault.Corrupt, fmt.Sprintf("manifest %s is not in the planning snapshot", path))
 		}
-		for e, err := range manifests.EntriesOf(ctx, w.x.st.Reader(), w.x.view.Locations, m, manifests.ReadOptions{}) {
+		for e, err := range manifests.EntriesOf(ctx, w.x.st.Reader(), w.x.view.Locations, m, manifests.ReadOptions{Types: w.x.view.Metadata.PartitionType}) {
 			if err != nil {
 				return err
 			}
@@ -459,16 +458,18 @@ func (w *unitWork) stands(ctx context.Context, o *rewrite.Output) error {
 		return fault.In("read back "+o.Location, err)
 	}
 	defer in.Close()
-	foot, err := inspect.Open(in, in.Size())
+	opened, err := column.Open(ctx, in, o.Location, column.Options{Whole: -1})
 	if err != nil {
 		return fault.Wrap(fault.Halt, "read back "+o.Location, err)
 	}
+	defer opened.Close()
+	foot := opened.Footer()
 	if foot.Rows != o.Records {
 		return fault.New(fault.Halt, fmt.Sprintf("output %s has %d rows as stored and should have %d", o.Location, foot.Rows, o.Records))
 	}
-	for _, c := range foot.Columns {
-		if c.ID == 0 {
-			return fault.New(fault.Halt, fmt.Sprintf("output %s: column %s has no field id", o.Location, strings.Join(c.Path, ".")))
+	for _, leaf := range foot.Schema.Leaves {
+		if leaf.FieldID == nil {
+			return fault.New(fault.Halt, fmt.Sprintf("output %s: column %s has no field id", o.Location, leaf))
 		}
 	}
 	return nil
