@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"slices"
 
 	"github.com/zeebo/xxh3"
@@ -72,7 +73,6 @@ type copier struct {
 	// rows is the number of rows passed that begin in pages.
 	rows  int64
 	batch column.Batch
-	codes []uint32
 	// counted are the values of decoded pages, stated what is known of others.
 	counted *metrics.Collector
 	stated  []metrics.Stats
@@ -212,26 +212,27 @@ func (c *copier) move(page *column.Page) error {
 	return err
 }
 
-// remap gives the page the codes of the merged dictionary.
+// remap gives the page the codes of the merged dictionary. Its levels stay the
+// bytes they are, so the proof is about those and about the value of each code.
 func (c *copier) remap(page *column.Page, in encode.Page) (encode.Page, error) {
 	m, p := c.m, c.p
-	if m.proof.on {
-		if err := p.load(m); err != nil {
-			return in, err
-		}
-		codes, err := p.decoder.Indices(*page, &c.batch, c.codes[:0])
-		if err != nil {
-			return in, err
-		}
-		c.codes = codes
-		m.proof.source.addCodes(&c.batch, codes, p.hashes, m.leaf.Node.MaxDef)
-	}
-	out, err := m.remapper.Page(in, p.chunk.Codec, p.codes.Codes, m.union.Len())
+	lv, codes, err := m.remapper.Open(in, p.chunk.Codec, len(p.codes.Codes))
 	if err != nil {
+		return in, err
+	}
+	before := uint64(0)
+	if m.proof.on {
+		before = codeSum(lv, codes, p.hashes)
+	}
+	for i, code := range codes {
+		codes[i] = p.codes.Codes[code]
+	}
+	out, err := m.remapper.Codes(in.Header, lv, codes, m.union.Len(), in.Index)
+	if err != nil || !m.proof.on {
 		return out, err
 	}
 	m.e.fault(faultMade, out.Body)
-	return out, m.proof.coded(&out)
+	return out, m.proof.coded(&out, before)
 }
 
 // recompress gives the page the output's codec and level.
@@ -253,8 +254,7 @@ func (c *copier) recompress(page *column.Page, in encode.Page) (encode.Page, err
 	if before != after || page.Header.Values != out.Header.Values {
 		return out, fault.New(fault.Halt, "a page that was compressed anew has another content")
 	}
-	m.proof.source.values += int64(page.Header.Values)
-	m.proof.written.values += int64(out.Header.Values)
+	m.proof.alike(before, int64(page.Header.Values))
 	return out, nil
 }
 
@@ -282,16 +282,37 @@ func (p *proof) plain(h *format.PageHeader, body []byte, c format.Codec) (uint64
 	return xxh3.Hash(p.buffer), nil
 }
 
-// coded adds the content of a data page of dictionary codes that was made.
-func (p *proof) coded(page *encode.Page) error {
-	if !p.on {
-		return nil
+// coded compares a data page of codes that was made with the sum of the one it was
+// made of.
+func (p *proof) coded(page *encode.Page, before uint64) error {
+	if p.opener == nil {
+		p.opener = encode.NewRemapper(p.node, encode.Options{})
 	}
-	var err error
-	p.codes, err = p.again.Indices(column.Page{Header: page.Header, Raw: page.Raw, Body: page.Body, FirstRow: -1, Rows: -1}, &p.batch, p.codes[:0])
+	lv, codes, err := p.opener.Open(*page, p.codec, len(p.hashes))
 	if err != nil {
 		return fault.Wrap(fault.Halt, "read a page just written", err)
 	}
-	p.written.addCodes(&p.batch, p.codes, p.hashes, p.node.MaxDef)
+	if after := codeSum(lv, codes, p.hashes); after != before {
+		return fault.New(fault.Halt, fmt.Sprintf("a page with other codes has other values: their sum was %016x and is %016x", before, after))
+	}
+	p.alike(before, int64(page.Header.Values))
 	return nil
+}
+
+// alike counts a page that was compared by itself.
+func (p *proof) alike(content uint64, values int64) {
+	for _, s := range []*sum{&p.source, &p.written} {
+		s.total = bits.RotateLeft64(s.total, 7) + content
+		s.values += values
+	}
+}
+
+// codeSum is a hash of the levels of a page and the values of its codes.
+func codeSum(levels []byte, codes []uint32, hashes []uint64) uint64 {
+	total, at := xxh3.Hash(levels), uint64(mixD)
+	for _, c := range codes {
+		total += fold(at, hashes[c]^mixC)
+		at += mixA
+	}
+	return total
 }

@@ -32,8 +32,10 @@ type engine struct {
 	// measures says what is counted of each leaf.
 	measures []*metrics.Column
 	codec    format.Codec
-	sources  []*source
-	layout   *layout
+	// gains says of each leaf whether a dictionary is worth encoding it anew.
+	gains   []verdict
+	sources []*source
+	layout  *layout
 	// lanes bounds what waits for its turn in the file, reading what readers and
 	// decoders take.
 	lanes   *semaphore.Weighted
@@ -41,6 +43,7 @@ type engine struct {
 	moves   *movement.Builder
 	proof   *xxh3.Hasher
 	counts  counters
+	buffers buffers
 	// footers is about what the footers take.
 	footers atomic.Int64
 	// broken lets tests break the bytes of pages on their way.
@@ -158,6 +161,7 @@ func prepare(ctx context.Context, q *Request, workers int) (*engine, error) {
 	for i := range e.target.Leaves {
 		e.measures = append(e.measures, metrics.For(&e.target.Leaves[i], modes))
 	}
+	e.gains = make([]verdict, len(e.target.Leaves))
 	e.pickCodec()
 	moved := make([]movement.Source, len(e.sources))
 	for i, s := range e.sources {

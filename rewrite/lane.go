@@ -48,8 +48,10 @@ const (
 
 // item is a page on its way, or what is to be said between pages.
 type item struct {
-	kind       itemKind
-	page       encode.Page
+	kind itemKind
+	page encode.Page
+	// buffer holds the page, and is used again when it is written.
+	buffer     []byte
 	statistics *format.Statistics
 	sizes      *format.SizeStatistics
 	// held is what it holds of the budget.

@@ -201,7 +201,7 @@ func (m *mover) Page(p encode.Page) error {
 // emit hands a copy of a page to the file. The hash is that of the page as it is
 // here: read from the source, or proved.
 func (m *mover) emit(p encode.Page, kind itemKind) error {
-	all := make([]byte, 0, len(p.Raw)+len(p.Body)+64)
+	all := m.e.buffers.get(len(p.Raw) + len(p.Body) + 512)
 	if p.Raw == nil {
 		all = format.AppendPageHeader(all, &p.Header)
 	} else {
@@ -213,7 +213,7 @@ func (m *mover) emit(p encode.Page, kind itemKind) error {
 	m.e.fault(faultHeld, p.Body)
 	all = append(all, p.Body...)
 	p.Raw, p.Body = all[:header:header], all[header:]
-	return m.lane.put(m.ctx, item{kind: kind, page: p})
+	return m.lane.put(m.ctx, item{kind: kind, page: p, buffer: all})
 }
 
 // moved notes that the next rows of the chunk are those of a source.

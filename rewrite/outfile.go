@@ -150,6 +150,7 @@ func (o *outFile) column(ctx context.Context, g *output.Group, i int, l *lane) e
 			err = c.Dictionary(it.page)
 		case itemPage:
 			err = c.Page(it.page)
+			o.e.buffers.put(it.buffer)
 		case itemBeginPart:
 			err = c.BeginPart(it.statistics, it.sizes)
 		case itemEndPart:

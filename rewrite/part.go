@@ -318,6 +318,9 @@ func (m *mover) plan() ([]part, error) {
 		p.copied = m.copyable(p) && !m.scattered(p)
 	}
 	m.share(parts)
+	if err := m.gain(parts); err != nil {
+		return parts, err
+	}
 	if err := m.merge(parts); err != nil {
 		return parts, err
 	}

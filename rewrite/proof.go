@@ -23,7 +23,9 @@ type proof struct {
 	written sum
 	again   *column.Decoder
 	batch   column.Batch
-	codes   []uint32
+	// codec is that of the pages made; opener opens those of codes.
+	codec  format.Codec
+	opener *encode.Remapper
 	// hashes are those of the entries of the dictionary written.
 	hashes []uint64
 	buffer []byte
@@ -60,7 +62,7 @@ func (p *proof) merged(parts []part) error {
 }
 
 func (p *proof) begin(node *format.Node, c format.Codec, on bool) {
-	p.on, p.node = on, node
+	p.on, p.node, p.codec = on, node, c
 	if on {
 		p.again = column.NewDecoder(node, c, column.DecoderOptions{Name: "the output"})
 	}

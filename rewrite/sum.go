@@ -94,25 +94,3 @@ func (s *sum) add(b *column.Batch, maxDef int) {
 		s.level(rep, def, h)
 	}
 }
-
-// addCodes adds levels whose values are dictionary codes; hashes has the hash of
-// each value of the dictionary.
-func (s *sum) addCodes(b *column.Batch, codes []uint32, hashes []uint64, maxDef int) {
-	s.values += int64(b.Levels)
-	v := 0
-	for i := range b.Levels {
-		rep, def := byte(0), byte(maxDef)
-		if b.Rep != nil {
-			rep = b.Rep[i]
-		}
-		if b.Def != nil {
-			def = b.Def[i]
-		}
-		h := uint64(0)
-		if int(def) == maxDef {
-			h = hashes[codes[v]]
-			v++
-		}
-		s.level(rep, def, h)
-	}
-}

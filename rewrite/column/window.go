@@ -134,7 +134,7 @@ func (w *window) read(b []byte, at int64) (p piece) {
 		return piece{err: fault.New(fault.Corrupt, fmt.Sprintf("it ends at %d", at))}
 	}
 	if cap(b) < n {
-		b = make([]byte, n)
+		b = piecePool.get(n)
 	}
 	p.b = b[:n]
 	p.err = w.f.readAt(p.b, at)
@@ -152,6 +152,10 @@ func (w *window) drop() {
 // close gives the memory back.
 func (w *window) close() {
 	w.drop()
+	if w.f.whole == nil {
+		piecePool.put(w.cur)
+		piecePool.put(w.spare)
+	}
 	w.cur, w.spare, w.joined = nil, nil, nil
 	w.at = 0
 	w.held.release()

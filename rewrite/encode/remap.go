@@ -3,6 +3,7 @@ package encode
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/rewrite/codec"
@@ -18,6 +19,8 @@ type Remapper struct {
 	plain []byte
 	codes []uint32
 	enc   []byte
+	// same maps codes to themselves.
+	same []uint32
 }
 
 // NewRemapper returns a remapper for pages of a leaf. Of the options it uses
@@ -291,22 +294,24 @@ func mapPacked(dst []uint32, b []byte, width int, groups uint64, room int, mappi
 		return nil, nil, fault.New(fault.Corrupt, "a page ends within packed codes")
 	}
 	n = min(n, room)
+	dst = slices.Grow(dst, n)
 	mask := uint64(1)<<width - 1
-	var acc uint64
-	have, at := 0, 0
-	for range n {
-		for have < width {
-			if have <= 32 && at+4 <= size {
-				acc |= uint64(binary.LittleEndian.Uint32(b[at:])) << have
-				at, have = at+4, have+32
-			} else {
-				acc |= uint64(b[at]) << have
-				at, have = at+1, have+8
-			}
+	i, limit := 0, uint64(len(mapping))
+	// A load of 8 bytes at the byte a code begins in holds all of it.
+	for bit := 0; i < n && bit>>3+8 <= len(b) && width <= 32; i, bit = i+1, bit+width {
+		code := binary.LittleEndian.Uint64(b[bit>>3:]) >> (bit & 7) & mask
+		if code >= limit {
+			return nil, nil, beyond(uint32(code), mapping)
 		}
-		code := acc & mask
-		acc, have = acc>>width, have-width
-		if code >= uint64(len(mapping)) {
+		dst = append(dst, mapping[code])
+	}
+	for ; i < n; i++ {
+		code, bit := uint64(0), i*width
+		for k := range width {
+			at := bit + k
+			code |= uint64(b[at>>3]>>(at&7)&1) << k
+		}
+		if code >= limit {
 			return nil, nil, beyond(uint32(code), mapping)
 		}
 		dst = append(dst, mapping[code])
