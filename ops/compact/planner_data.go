@@ -264,15 +264,16 @@ func (w *work) wanted(e *manifests.Entry, b burden) (reasonCode, *left) {
 }
 
 // rowGroups is how many row groups the split offsets tell of. Offsets that are
-// not inside the file, or not in order, tell of none (F016).
-func rowGroups(e *manifests.Entry) int {
-	n, last := 0, int64(0)
+// not inside the file, or not in order, tell of none (F016), and there are not
+// more groups than rows.
+func rowGroups(e *manifests.Entry) int64 {
+	n, last := int64(0), int64(0)
 	for _, at := range e.SplitOffsets {
 		if at > last && at < e.Bytes {
 			n, last = n+1, at
 		}
 	}
-	return n
+	return min(n, e.Records)
 }
 
 // able says why a file cannot be rewritten, if it cannot.

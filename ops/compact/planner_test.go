@@ -352,7 +352,7 @@ func TestPlansOfRandomTables(t *testing.T) {
 }
 
 func draw(r *rapid.T) *sketch {
-	s := &sketch{version: rapid.IntRange(2, 3).Draw(r, "version"), props: map[string]string{"write.target-file-size-bytes": "1000"}, settings: map[string]string{}}
+	s := &sketch{version: rapid.IntRange(2, 3).Draw(r, "version"), props: map[string]string{"write.target-file-size-bytes": "1000000"}, settings: map[string]string{}}
 	s.specs = rapid.SampledFrom([][]string{{""}, {"region"}, {"", "region"}, {"region", ""}}).Draw(r, "specs")
 	s.seq = iceberg.SeqNum(rapid.IntRange(1, 6).Draw(r, "head"))
 	s.split = rapid.IntRange(1, 9).Draw(r, "split")
@@ -377,7 +377,7 @@ func draw(r *rapid.T) *sketch {
 		return iceberg.SeqNum(rapid.IntRange(least, int(s.seq)).Draw(r, "seq"))
 	}
 	for i := range rapid.IntRange(0, 30).Draw(r, "files") {
-		f := sketchFile{name: fmt.Sprintf("f%d", i), bytes: int64(rapid.IntRange(1, 400).Draw(r, "bytes")), rows: int64(rapid.IntRange(0, 20).Draw(r, "rows")), seq: seq(0), format: manifests.Parquet}
+		f := sketchFile{name: fmt.Sprintf("f%d", i), bytes: int64(rapid.IntRange(1, 400_000).Draw(r, "bytes")), rows: int64(rapid.IntRange(0, 20).Draw(r, "rows")), seq: seq(0), format: manifests.Parquet}
 		f.spec, f.in = part()
 		f.fileSeq = seq(int(f.seq))
 		if rapid.IntRange(0, 5).Draw(r, "large") == 0 {

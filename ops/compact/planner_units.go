@@ -251,7 +251,9 @@ func (w *work) apportion(drafts []draft) {
 		share := int64(math.Round(all*behind/float64(max(bytes, 1)))) - given
 		given += share
 		if d.rows > 0 {
-			d.outputs, d.target = w.sizes.divide(d.bytes, d.rows, max(share, 1))
+			// None of them may be too large.
+			least := (max(d.bytes, 1)-1)/max(w.sizes.most, 1) + 1
+			d.outputs, d.target = w.sizes.divide(d.bytes, d.rows, max(share, least))
 		}
 	}
 }
