@@ -46,9 +46,7 @@ func (a *attempt) judge(ctx context.Context, f *finished) (*standing, *ops.Reaso
 	// Those of the plan's own base are requirements of the whole change.
 	var own []commit.Requirement
 	if f.Base != a.x.p.header.Base {
-		own = []commit.Requirement{
-			commit.ReadableSchema{Schema: f.Base.Schema}, commit.Descends{Branch: a.x.p.header.Base.Branch, Snapshot: f.Base.Snapshot},
-		}
+		own = f.requirements()
 	}
 	for _, r := range own {
 		if err := r.Check(a.head); err != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/commit"
@@ -22,6 +24,60 @@ import (
 // number of those that went.
 func peerReplacesDeletes(t testing.TB, fl *filertest.Filer, tb *model.Scene, gone []*model.File, positions map[string][]int64) {
 	t.Helper()
+	peerCommits(t, fl, tb, func(ctx context.Context, head *iceberg.View, st *commit.Stage) (commit.Next, error) {
+		return replaceDeletes(ctx, t, head, st, gone, positions)
+	})
+}
+
+// peerDeletesByKey commits an equality delete of an int column of an unpartitioned
+// table, with a sequence number of its own if there is one. The column need not be
+// in the schema any more.
+func peerDeletesByKey(t testing.TB, fl *filertest.Filer, tb *model.Scene, column iceberg.FieldID, seq manifests.Opt[iceberg.SeqNum], values ...int32) {
+	t.Helper()
+	peerCommits(t, fl, tb, func(ctx context.Context, head *iceberg.View, st *commit.Stage) (commit.Next, error) {
+		b := array.NewInt32Builder(pool)
+		b.AppendValues(values, nil)
+		f := longField("key", int(column))
+		f.Type = arrow.PrimitiveTypes.Int32
+		raw, err := encode([]arrow.Field{f}, []arrow.Array{b.NewArray()})
+		require.NoError(t, err)
+		a := peerAttempt(t, head, st)
+		list, err := a.sn.Manifests(ctx)
+		require.NoError(t, err)
+		to, err := a.deleteSink(ctx, nil, iceberg.Tuple{}, "-eq.parquet")
+		require.NoError(t, err)
+		_, err = to.Write(raw)
+		require.NoError(t, err)
+		at, err := to.Done(ctx)
+		require.NoError(t, err)
+		st.Use(at.At)
+		n := int64(len(values))
+		fresh, err := a.added(ctx, []*manifests.Entry{{Status: manifests.Added, DataSeq: seq, File: manifests.File{
+			Content: manifests.EqualityDeletes, Path: at.Location, Format: manifests.Parquet, Records: n, Bytes: at.Bytes,
+			EqualityIDs: []iceberg.FieldID{column},
+		}}})
+		require.NoError(t, err)
+		return a.sn.Finish(ctx, "delete", append(fresh, list...), commit.Summary{
+			AddedDeleteFiles: 1, AddedEqualityFiles: 1, AddedEqualities: n, AddedBytes: at.Bytes,
+		})
+	})
+}
+
+func peerAttempt(t testing.TB, head *iceberg.View, st *commit.Stage) *attempt {
+	t.Helper()
+	place, err := newPlacement(head)
+	require.NoError(t, err)
+	x := &execution{tools: realTools(), st: st, place: place, p: &Plan{}, pr: ops.Silent{}}
+	x.known.init()
+	a := &attempt{x: x, st: st, head: head}
+	a.sn, err = st.Begin(head, iceberg.MainBranch)
+	require.NoError(t, err)
+	return a
+}
+
+// peerCommits commits a change of somebody else.
+func peerCommits(t testing.TB, fl *filertest.Filer, tb *model.Scene, rebuild func(context.Context, *iceberg.View, *commit.Stage) (commit.Next, error)) {
+	t.Helper()
 	peer := fl.Reopen()
 	v, err := iceberg.Load(t.Context(), peer, tableID)
 	require.NoError(t, err)
@@ -33,21 +89,13 @@ func peerReplacesDeletes(t testing.TB, fl *filertest.Filer, tb *model.Scene, gon
 	st := c.Stage(run, v)
 	base, err := commit.BaseOf(v, iceberg.MainBranch)
 	require.NoError(t, err)
-	_, err = c.Commit(t.Context(), commit.Change{Operation: "peer", Base: base, Rebuild: func(ctx context.Context, head *iceberg.View, st *commit.Stage) (commit.Next, error) {
-		return replaceDeletes(ctx, t, head, st, gone, positions)
-	}}, st)
+	_, err = c.Commit(t.Context(), commit.Change{Operation: "peer", Base: base, Rebuild: rebuild}, st)
 	require.NoError(t, err)
 	require.NoError(t, run.Close(t.Context(), journal.Committed))
 }
 
 func replaceDeletes(ctx context.Context, t testing.TB, head *iceberg.View, st *commit.Stage, gone []*model.File, positions map[string][]int64) (commit.Next, error) {
-	place, err := newPlacement(head)
-	require.NoError(t, err)
-	x := &execution{tools: realTools(), st: st, place: place, p: &Plan{}, pr: ops.Silent{}}
-	x.known.init()
-	a := &attempt{x: x, st: st, head: head}
-	a.sn, err = st.Begin(head, iceberg.MainBranch)
-	require.NoError(t, err)
+	a := peerAttempt(t, head, st)
 	list, err := a.sn.Manifests(ctx)
 	require.NoError(t, err)
 	paths := map[string]bool{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seaice/seaice/commit"
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/journal"
@@ -36,6 +37,13 @@ func (p *Plan) inputs() map[string]bool {
 func (r *record) uses(p *Plan) bool {
 	a, b := r.Base, p.header.Base
 	return a.UUID == b.UUID && a.FormatVersion == b.FormatVersion && a.Branch == b.Branch
+}
+
+// requirements are what the state a unit was planned on asks of a head.
+func (r *record) requirements() []commit.Requirement {
+	return []commit.Requirement{
+		commit.ReadableSchema{Schema: r.Base.Schema}, commit.Descends{Branch: r.Base.Branch, Snapshot: r.Base.Snapshot},
+	}
 }
 
 func (r *record) within(planned map[string]bool) bool {
@@ -91,6 +99,11 @@ func (x *execution) resume(ctx context.Context, u journal.Unit, p *Plan, planned
 		return nil, "not all of its inputs are to be rewritten any more", nil
 	case r.Unit.overlap(taken) != nil:
 		return nil, "another resumed unit has its inputs", nil
+	}
+	for _, q := range r.requirements() {
+		if err := q.Check(x.view); err != nil {
+			return nil, err.Error(), nil
+		}
 	}
 	f, err := r.complete(x.view.Metadata)
 	if fault.Is(err, fault.Stale) || fault.Is(err, fault.Corrupt) {
