@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"sync"
 
 	icego "github.com/apache/iceberg-go"
@@ -15,6 +16,9 @@ import (
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/manifests"
+	"github.com/seaice/seaice/rewrite/column"
+	"github.com/seaice/seaice/rewrite/deletes"
+	"github.com/seaice/seaice/rewrite/format"
 	"github.com/seaice/seaice/rewrite/inspect"
 )
 
@@ -108,20 +112,25 @@ func (d *deep) file(ctx context.Context, m *manifest, e *manifests.Entry) error 
 	d.c.report.Stats.Opened++
 	d.mu.Unlock()
 	if e.IsVector() {
-		return d.c.wrongOr(DeepVector, e.Path, d.vector(o, m, e))
+		return d.c.wrongOr(DeepVector, e.Path, d.vector(o, e))
 	}
-	f, err := inspect.Open(o, o.Size())
+	options := column.Options{}
+	if e.Content != manifests.PositionDeletes {
+		options.Whole = -1 // of others the footer is all that is read
+	}
+	f, err := column.Open(ctx, o, e.Path, options)
 	if err != nil {
 		return d.c.wrong(DeepUnreadable, FileMissing, e.Path, err)
 	}
-	if f.Rows != e.Records {
-		d.c.found(DeepRows, Error, e.Path, "the file has %d rows, manifest %s says %d", f.Rows, m.spelling, e.Records)
+	defer f.Close()
+	if rows := f.Footer().Rows; rows != e.Records {
+		d.c.found(DeepRows, Error, e.Path, "the file has %d rows, manifest %s says %d", rows, m.spelling, e.Records)
 	}
-	d.ranges(f, m, e)
+	d.ranges(f.Footer(), m, e)
 	if e.Content == manifests.PositionDeletes {
 		return d.c.wrongOr(DeepPositions, e.Path, d.positions(f, e))
 	}
-	d.fieldIDs(f, e)
+	d.fieldIDs(f.Footer().Schema, e)
 	return nil
 }
 
@@ -134,13 +143,13 @@ func (c *checker) wrongOr(code Code, subject string, err error) error {
 }
 
 // fieldIDs: without ids, columns are found through the name mapping alone.
-func (d *deep) fieldIDs(f *inspect.File, e *manifests.Entry) {
-	for _, c := range f.Columns {
-		if c.ID != 0 {
+func (d *deep) fieldIDs(s *format.Schema, e *manifests.Entry) {
+	for _, n := range s.Leaves {
+		if n.FieldID != nil {
 			return
 		}
 	}
-	if len(f.Columns) > 0 && !d.mapped {
+	if len(s.Leaves) > 0 && !d.mapped {
 		d.c.add(Finding{Code: DeepFieldIDs, Severity: Error, Subject: e.Path, Text: "the file has no field ids, and the table has no name mapping",
 			Hint: "set the table property " + iceberg.NameMappingProperty})
 	}
@@ -148,26 +157,27 @@ func (d *deep) fieldIDs(f *inspect.File, e *manifests.Entry) {
 
 // ranges compares the bounds of the entry with the statistics in the file: what
 // is in the file must be within the bounds.
-func (d *deep) ranges(f *inspect.File, m *manifest, e *manifests.Entry) {
-	for i, col := range f.Columns {
-		if col.ID == 0 || col.Repeated {
+func (d *deep) ranges(f *format.Footer, m *manifest, e *manifests.Entry) {
+	for i, n := range f.Schema.Leaves {
+		if n.FieldID == nil || n.MaxRep > 0 {
 			continue
 		}
-		t, ok := d.c.columns.typeOf(col.ID)
+		id := iceberg.FieldID(*n.FieldID)
+		t, ok := d.c.columns.typeOf(id)
 		if !ok {
 			continue
 		}
-		low, high, ok := f.Range(i, t)
+		low, high, ok := inspect.Range(f, i, t)
 		if !ok {
 			continue
 		}
-		lower, ok := d.bound(t, e.Lower, col.ID)
+		lower, ok := d.bound(t, e.Lower, id)
 		if n, err := lower.Compare(low); ok && err == nil && n > 0 && !prefixed(lower, low) && !zeros(lower, low) {
-			d.c.found(DeepBounds, severityOf(t), e.Path, "column %d: the file has %s, below the lower bound %s in manifest %s", col.ID, low, lower, m.spelling)
+			d.c.found(DeepBounds, severityOf(t), e.Path, "column %d: the file has %s, below the lower bound %s in manifest %s", id, low, lower, m.spelling)
 		}
-		upper, ok := d.bound(t, e.Upper, col.ID)
+		upper, ok := d.bound(t, e.Upper, id)
 		if n, err := upper.Compare(high); ok && err == nil && n < 0 && !zeros(upper, high) {
-			d.c.found(DeepBounds, severityOf(t), e.Path, "column %d: the file has %s, above the upper bound %s in manifest %s", col.ID, high, upper, m.spelling)
+			d.c.found(DeepBounds, severityOf(t), e.Path, "column %d: the file has %s, above the upper bound %s in manifest %s", id, high, upper, m.spelling)
 		}
 	}
 }
@@ -228,12 +238,12 @@ func (d *deep) claim(data, by string, last int64) {
 }
 
 // positions reads a position delete file (F021).
-func (d *deep) positions(f *inspect.File, e *manifests.Entry) error {
+func (d *deep) positions(f *column.File, e *manifests.Entry) error {
 	target, single := e.ReferencedDataFile.Get()
 	var path []byte
 	last := int64(-1)
 	disorder, stranger, rows := false, "", 0
-	err := f.Positions(func(p []byte, pos int64) error {
+	err := inspect.Positions(f, func(p []byte, pos int64) error {
 		if pos < 0 {
 			return fault.New(fault.Corrupt, fmt.Sprintf("it deletes position %d of %s", pos, p))
 		}
@@ -267,29 +277,20 @@ func (d *deep) positions(f *inspect.File, e *manifests.Entry) error {
 	return err
 }
 
-// vector reads a deletion vector (F021).
-func (d *deep) vector(o filer.Object, m *manifest, e *manifests.Entry) error {
+// vector reads a deletion vector (F021). Its positions are compared with the data
+// file's rows once both are known.
+func (d *deep) vector(o filer.Object, e *manifests.Entry) error {
 	at, ok := e.ContentOffset.Get()
 	n, ok2 := e.ContentSize.Get()
 	if !ok || !ok2 || at < 0 || n <= 0 || at > o.Size() || n > o.Size()-at {
 		return nil // found with the entry, or as the file's size
 	}
-	if n > inspect.MaxVectorBytes {
-		return fault.New(fault.TooLarge, fmt.Sprintf("the deletion vector has %d bytes", n))
-	}
-	blob := make([]byte, n)
-	if got, err := o.ReadAt(blob, at); got < len(blob) {
-		return fault.In("read the deletion vector", err)
-	}
-	v, err := inspect.ParseVector(blob)
+	p, err := deletes.ReadVector(o, o.Size(), deletes.Vector{Offset: at, Size: n, Records: e.Records, Rows: math.MaxInt64})
 	if err != nil {
 		return err
 	}
-	if v.Deleted != e.Records {
-		d.c.found(DeepVector, Error, e.Path, "the deletion vector at %d has %d positions, manifest %s says %d", at, v.Deleted, m.spelling, e.Records)
-	}
-	if ref, ok := e.ReferencedDataFile.Get(); ok && v.Deleted > 0 {
-		d.claim(ref, e.Path, v.Last)
+	if ref, ok := e.ReferencedDataFile.Get(); ok && !p.Empty() {
+		d.claim(ref, e.Path, p.Max())
 	}
 	return nil
 }

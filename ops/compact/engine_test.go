@@ -21,7 +21,6 @@ import (
 	"github.com/seaice/seaice/manifests"
 	"github.com/seaice/seaice/rewrite"
 	"github.com/seaice/seaice/rewrite/deletes"
-	"github.com/seaice/seaice/rewrite/inspect"
 	"github.com/seaice/seaice/rewrite/movement"
 )
 
@@ -317,20 +316,17 @@ func loadVector(ctx context.Context, r filer.Reader, p filer.Path, d, f *manifes
 }
 
 func loadPositions(ctx context.Context, r filer.Reader, p filer.Path, f *manifests.Entry, out *deletes.Positions) error {
-	raw, _, err := filer.ReadAll(ctx, r, p, 1<<30)
+	s, err := readSheet(ctx, r, p)
 	if err != nil {
 		return err
 	}
-	in, err := inspect.Open(bytes.NewReader(raw), int64(len(raw)))
-	if err != nil {
-		return err
-	}
-	return in.Positions(func(path []byte, pos int64) error {
-		if string(path) == f.Path {
-			out.Add(pos)
+	paths, places := s.columns[pathColumn].(*array.String), s.columns[posColumn].(*array.Int64)
+	for i := range int(s.rows) {
+		if paths.Value(i) == f.Path {
+			out.Add(places.Value(i))
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func loadKeys(ctx context.Context, q loading, r filer.Reader, p filer.Path, d, f *manifests.Entry, out *deletes.Positions) error {

@@ -47,11 +47,7 @@ func ReadPositions(f *column.File, choose func(path []byte) (*Sink, error)) (Cou
 
 func readPositions(f *column.File, choose func(path []byte) (*Sink, error)) (counts Counts, err error) {
 	defer guard(&err)
-	path, err := reserved(f.Footer().Schema, PathField, pathName, format.ByteArray)
-	if err != nil {
-		return counts, err
-	}
-	pos, err := reserved(f.Footer().Schema, PosField, posName, format.Int64)
+	path, pos, err := PositionColumns(f.Footer().Schema)
 	if err != nil {
 		return counts, err
 	}
@@ -83,6 +79,17 @@ func readPositions(f *column.File, choose func(path []byte) (*Sink, error)) (cou
 		return counts, fault.New(fault.Corrupt, fmt.Sprintf("its column %s has %d rows of %d", pathName, counts.Rows, rows))
 	}
 	return counts, nil
+}
+
+// PositionColumns finds the columns file_path and pos of a position delete file as
+// ReadPositions does. A file that lacks one, has two, or has one of another type
+// is fault.Corrupt.
+func PositionColumns(s *format.Schema) (path, pos *format.Node, err error) {
+	if path, err = reserved(s, PathField, pathName, format.ByteArray); err != nil {
+		return nil, nil, err
+	}
+	pos, err = reserved(s, PosField, posName, format.Int64)
+	return path, pos, err
 }
 
 // reserved finds a column of the top level.

@@ -1,7 +1,4 @@
-// Package inspect looks into data and delete files for what they say about
-// themselves, without rewriting anything: Parquet footers, the positions in
-// position delete files, deletion vectors.
-//
-// What it reads is hostile: sizes, counts and depths are checked before
-// anything is allocated, and a library that panics is an error.
+// Package inspect compares what is in a file with what others say of it: the
+// range of a column, as statistics have it, and the rows of a position delete
+// file in their order.
 package inspect

@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math/rand/v2"
 	"os"
@@ -10,11 +11,12 @@ import (
 	"testing"
 
 	icego "github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table/dv"
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/rewrite/column"
+	"github.com/seaice/seaice/rewrite/format"
 	"github.com/seaice/seaice/rewrite/inspect"
 )
 
@@ -36,22 +38,40 @@ func sample(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-func open(b []byte) (*inspect.File, error) { return inspect.Open(bytes.NewReader(b), int64(len(b))) }
+func open(b []byte) (*column.File, error) {
+	return column.Open(context.Background(), bytes.NewReader(b), "sample", column.Options{})
+}
 
-func TestFooterSaysRowsColumnsAndRanges(t *testing.T) {
+func TestRangesOverRowGroups(t *testing.T) {
 	f, err := open(sample(t))
 	require.NoError(t, err)
-	require.Equal(t, int64(3), f.Rows)
-	require.Len(t, f.Columns, 4)
-	require.True(t, f.Columns[2].Repeated)
-	low, high, ok := f.Range(0, icego.PrimitiveTypes.Int64)
+	foot := f.Footer()
+	low, high, ok := inspect.Range(foot, 0, icego.PrimitiveTypes.Int64)
 	require.True(t, ok)
 	require.Equal(t, "1 5", low.String()+" "+high.String())
-	low, high, ok = f.Range(1, icego.PrimitiveTypes.String)
+	low, high, ok = inspect.Range(foot, 1, icego.PrimitiveTypes.String)
 	require.True(t, ok)
 	require.Equal(t, "ant bee", low.String()+" "+high.String())
-	_, _, ok = f.Range(0, icego.PrimitiveTypes.Timestamp) // no unit
+	_, _, ok = inspect.Range(foot, 0, icego.PrimitiveTypes.Timestamp) // no unit
 	require.False(t, ok)
+
+	for name, edit := range map[string]func(*format.Footer){
+		"the order is not known":  func(f *format.Footer) { f.Orders[1] = format.OrderUnknown },
+		"no orders":               func(f *format.Footer) { f.Orders = nil },
+		"an untrusted writer":     func(f *format.Footer) { f.CreatedBy = "parquet-mr version 1.6.0" },
+		"a bound was cut":         func(f *format.Footer) { f.RowGroups[0].Columns[1].Statistics.MaxExact = new(bool) },
+		"a chunk without bounds":  func(f *format.Footer) { f.RowGroups[0].Columns[1].Statistics.Min = nil },
+		"a chunk that says none":  func(f *format.Footer) { f.RowGroups[0].Columns[1].Statistics = nil },
+		"a bound that may be cut": func(f *format.Footer) { f.RowGroups[0].Columns[1].Statistics.Max = bytes.Repeat([]byte{'x'}, 64) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := open(sample(t))
+			require.NoError(t, err)
+			edit(f.Footer())
+			_, _, ok := inspect.Range(f.Footer(), 1, icego.PrimitiveTypes.String)
+			require.False(t, ok)
+		})
+	}
 }
 
 // fixtures are the files of the directory; without it the test is skipped.
@@ -88,11 +108,11 @@ func TestFootersOfOtherWriters(t *testing.T) {
 				return
 			}
 			if perr == nil {
-				require.Equal(t, p.NumRows(), f.Rows)
+				require.Equal(t, p.NumRows(), f.Footer().Rows)
 			}
-			for i := range f.Columns {
+			for i := range f.Footer().Schema.Leaves {
 				for _, typ := range []icego.Type{icego.PrimitiveTypes.Int64, icego.PrimitiveTypes.String, icego.DecimalTypeOf(9, 2)} {
-					f.Range(i, typ)
+					inspect.Range(f.Footer(), i, typ)
 				}
 			}
 		})
@@ -127,11 +147,11 @@ func look(b []byte) {
 	if err != nil {
 		return
 	}
-	for i := range f.Columns {
-		f.Range(i, icego.PrimitiveTypes.Int64)
-		f.Range(i, icego.PrimitiveTypes.String)
+	for i := range f.Footer().Schema.Leaves {
+		inspect.Range(f.Footer(), i, icego.PrimitiveTypes.Int64)
+		inspect.Range(f.Footer(), i, icego.PrimitiveTypes.String)
 	}
-	_ = f.Positions(func([]byte, int64) error { return nil })
+	_ = inspect.Positions(f, func([]byte, int64) error { return nil })
 }
 
 // TestF047FooterThatClaimsManyElements has a list of two billion row groups.
@@ -168,7 +188,7 @@ func TestF021PositionsAreReadInOrder(t *testing.T) {
 	f, err := open(out.Bytes())
 	require.NoError(t, err)
 	var got []int64
-	require.NoError(t, f.Positions(func(path []byte, pos int64) error {
+	require.NoError(t, inspect.Positions(f, func(path []byte, pos int64) error {
 		require.Equal(t, 1+int(pos%3), len(path))
 		got = append(got, pos)
 		return nil
@@ -179,49 +199,9 @@ func TestF021PositionsAreReadInOrder(t *testing.T) {
 	require.NoError(t, parquet.Write(&out, []pair{{"f", nil}}))
 	f, err = open(out.Bytes())
 	require.NoError(t, err)
-	err = f.Positions(func([]byte, int64) error { return nil })
+	err = inspect.Positions(f, func([]byte, int64) error { return nil })
 	require.True(t, fault.Is(err, fault.Corrupt), "%v", err)
 	f, err = open(sample(t))
 	require.NoError(t, err)
-	require.Error(t, f.Positions(func([]byte, int64) error { return nil }))
-}
-
-func TestVectorsOfIcebergGo(t *testing.T) {
-	for _, bits := range [][]uint64{{}, {0}, {0, 5, 70000}, {1, 1 << 33, 1<<40 + 7}} {
-		bm := dv.NewRoaringPositionBitmap()
-		last := int64(-1)
-		for _, b := range bits {
-			bm.Set(b)
-			last = max(last, int64(b))
-		}
-		raw, err := dv.SerializeDV(bm)
-		require.NoError(t, err)
-		v, err := inspect.ParseVector(raw)
-		require.NoError(t, err)
-		require.Equal(t, inspect.Vector{Deleted: int64(len(bits)), Last: last}, v)
-		for i := range raw {
-			broken := bytes.Clone(raw)
-			broken[i] ^= 0x55
-			_, err := inspect.ParseVector(broken)
-			require.True(t, fault.Is(err, fault.Corrupt), "byte %d", i)
-			_, err = inspect.ParseVector(raw[:i])
-			require.Error(t, err)
-		}
-	}
-}
-
-func TestVectorsOfJava(t *testing.T) {
-	for name, b := range fixtures(t, "iceberg", "-position-index.bin") {
-		t.Run(name, func(t *testing.T) {
-			want, err := dv.DeserializeDV(b, -1)
-			require.NoError(t, err)
-			v, err := inspect.ParseVector(b)
-			require.NoError(t, err)
-			require.Equal(t, want.Cardinality(), v.Deleted)
-			if v.Deleted > 0 {
-				require.True(t, want.Contains(uint64(v.Last)))
-				require.False(t, want.Contains(uint64(v.Last)+1))
-			}
-		})
-	}
+	require.Error(t, inspect.Positions(f, func([]byte, int64) error { return nil }))
 }

@@ -4,31 +4,37 @@ import (
 	"encoding/binary"
 
 	icego "github.com/apache/iceberg-go"
-	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/rewrite/format"
+	"github.com/seaice/seaice/rewrite/metrics"
+	"github.com/seaice/seaice/rewrite/resolve"
 )
 
 // exactBytes is the length from which text in the statistics of a column may be
 // cut.
 const exactBytes = 64
 
-// Range is the least and the greatest value of a column over all row groups, as
-// the column chunks' statistics say, as values of the Iceberg type t. The other
-// answer is false where they do not say, or where the type is stored in a form
-// whose statistics are not comparable.
-func (f *File) Range(column int, t icego.Type) (low, high iceberg.Value, ok bool) {
-	if !comparable(f.Columns[column].element, t) {
+// Range is the least and the greatest value of a leaf over all row groups, as the
+// statistics of its chunks say, as values of the Iceberg type t. The other answer
+// is false where they do not say or might be wrong: their order or their writer is
+// not known, or the type is stored in another unit.
+func Range(f *format.Footer, leaf int, t icego.Type) (low, high iceberg.Value, ok bool) {
+	n := f.Schema.Leaves[leaf]
+	if leaf >= len(f.Orders) || !metrics.Ordered(n, f.Orders[leaf]) || !resolve.TrustedWriter(f.CreatedBy, n).Statistics || !comparable(n, t) {
 		return low, high, false
 	}
-	for i := range f.meta.RowGroups {
-		m := &f.meta.RowGroups[i].Columns[column].MetaData
-		s := &m.Statistics
-		if m.NumValues == s.NullCount {
+	for i := range f.RowGroups {
+		c := &f.RowGroups[i].Columns[leaf]
+		s := c.Statistics
+		if c.Values == 0 || s != nil && s.NullCount != nil && *s.NullCount == c.Values {
 			continue // no rows, or all null
 		}
-		a, ok1 := statistic(m.Type, t, s.MinValue)
-		b, ok2 := statistic(m.Type, t, s.MaxValue)
+		if s == nil {
+			return low, high, false
+		}
+		a, ok1 := statistic(n.Type, t, s.Min, s.MinExact)
+		b, ok2 := statistic(n.Type, t, s.Max, s.MaxExact)
 		if !ok1 || !ok2 {
 			return low, high, false
 		}
@@ -50,34 +56,25 @@ func (f *File) Range(column int, t icego.Type) (low, high iceberg.Value, ok bool
 	return low, high, ok
 }
 
-// comparable reports whether a Parquet column's statistics are in the unit and
-// order of the type.
-func comparable(e *format.SchemaElement, t icego.Type) bool {
-	if integer, ok := e.LogicalType.Value.(*format.IntType); ok && !integer.IsSigned {
-		return false
+// comparable reports whether a leaf's statistics are in the unit and order of the
+// type.
+func comparable(n *format.Node, t icego.Type) bool {
+	l := n.Logical
+	if l == nil {
+		l = &format.Logical{}
 	}
-	unit := func(u format.TimeUnit, micros bool) bool {
-		switch u.Value.(type) {
-		case *format.MicroSeconds:
-			return micros
-		case *format.NanoSeconds:
-			return !micros
-		}
+	if l.Kind == format.LogicalInteger && !l.Signed {
 		return false
 	}
 	switch t := t.(type) {
 	case icego.TimeType:
-		l, ok := e.LogicalType.Value.(*format.TimeType)
-		return ok && unit(l.Unit, true)
+		return l.Kind == format.LogicalTime && l.Unit == format.Micros
 	case icego.TimestampType, icego.TimestampTzType:
-		l, ok := e.LogicalType.Value.(*format.TimestampType)
-		return ok && unit(l.Unit, true)
+		return l.Kind == format.LogicalTimestamp && l.Unit == format.Micros
 	case icego.TimestampNsType, icego.TimestampTzNsType:
-		l, ok := e.LogicalType.Value.(*format.TimestampType)
-		return ok && unit(l.Unit, false)
+		return l.Kind == format.LogicalTimestamp && l.Unit == format.Nanos
 	case icego.DecimalType:
-		l, ok := e.LogicalType.Value.(*format.DecimalType)
-		return ok && int(l.Scale) == t.Scale()
+		return l.Kind == format.LogicalDecimal && int(l.Scale) == t.Scale()
 	case icego.BooleanType, icego.Int32Type, icego.Int64Type, icego.Float32Type, icego.Float64Type, icego.DateType,
 		icego.StringType, icego.UUIDType, icego.FixedType, icego.BinaryType:
 		return true
@@ -86,23 +83,15 @@ func comparable(e *format.SchemaElement, t icego.Type) bool {
 }
 
 // statistic turns the bytes of a Parquet statistic into a value.
-func statistic(physical format.Type, t icego.Type, b []byte) (iceberg.Value, bool) {
-	if len(b) == 0 {
-		return iceberg.Value{}, false // absent or empty, which cannot be told
+func statistic(physical format.Type, t icego.Type, b []byte, exact *bool) (iceberg.Value, bool) {
+	if len(b) == 0 || exact != nil && !*exact {
+		return iceberg.Value{}, false // absent or empty, which cannot be told, or cut
 	}
-	_, decimal := t.(icego.DecimalType)
-	switch physical {
-	case format.Int32, format.Int64:
-		if decimal {
-			b = bigEndian(physical, b)
-		}
-	case format.ByteArray:
-		if len(b) >= exactBytes {
-			return iceberg.Value{}, false
-		}
-	case format.Boolean, format.Float, format.Double, format.FixedLenByteArray:
-	case format.Int96:
+	if physical == format.ByteArray && len(b) >= exactBytes && exact == nil {
 		return iceberg.Value{}, false
+	}
+	if _, decimal := t.(icego.DecimalType); decimal && (physical == format.Int32 || physical == format.Int64) {
+		b = bigEndian(physical, b)
 	}
 	v, err := iceberg.DecodeBound(t, b)
 	if err != nil {

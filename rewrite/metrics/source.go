@@ -201,7 +201,7 @@ func (c *Column) Parquet(src *resolve.Source, file *format.Node, p Chunk) Stats 
 	if src.Lineage != resolve.NoLineage && (s.Nulls == nil || *s.Nulls > 0) {
 		return Stats{} // nulls are completed
 	}
-	if src.Synthetic || !p.Trusted || c.kind == unordered || !ordered(file, p.Order) {
+	if src.Synthetic || !p.Trusted || c.kind == unordered || !Ordered(file, p.Order) {
 		return c.finish(s)
 	}
 	s.Lower = c.converted(src, st.Min, st.MinExact)
@@ -210,8 +210,8 @@ func (c *Column) Parquet(src *resolve.Source, file *format.Node, p Chunk) Stats 
 	return c.finish(s)
 }
 
-// ordered reports whether the bounds of a leaf are compared as its values are.
-func ordered(n *format.Node, o format.Order) bool {
+// Ordered reports whether the bounds of a leaf are compared as its values are.
+func Ordered(n *format.Node, o format.Order) bool {
 	switch n.Type {
 	case format.Int96:
 		return false
