@@ -191,3 +191,20 @@ func TestP26DeleteByADroppedColumn(t *testing.T) {
 		require.Len(t, dataFiles(tb.Table), 1)
 	})
 }
+
+// With a vector no other delete by position applies: rows that only a position
+// delete file deleted are back, and the unit that dropped them goes.
+func TestVectorThatUncoversRowsDropsTheUnit(t *testing.T) {
+	fl := filertest.New(filertest.Options{})
+	tb, eu, us := twoRegions(t, fl, 2)
+	tb.DeleteAt(eu[0], 0)
+	tb.Do(tb.Upgrade(t.Context(), 3))
+	tb.Append(tb.R(int64(900), "asia")) // gives all rows their ids
+	res, err := between(t, fl, tb.Table, nil, func() { peerAddsVector(t, fl, tb, eu[0], 3) })
+	require.NoError(t, err)
+	require.Equal(t, ops.Finished, res.Status)
+	cause(t, res.Reasons, "rows-came-back")
+	files := physicalFiles(t, fl)
+	require.Contains(t, files, eu[0].Path)
+	require.NotContains(t, files, us[0].Path)
+}

@@ -63,6 +63,38 @@ func peerDeletesByKey(t testing.TB, fl *filertest.Filer, tb *model.Scene, column
 	})
 }
 
+// peerAddsVector commits a vector for a data file that has none, and leaves the
+// other deletes of the file as they are.
+func peerAddsVector(t testing.TB, fl *filertest.Filer, tb *model.Scene, file *model.File, at ...int64) {
+	t.Helper()
+	peerCommits(t, fl, tb, func(ctx context.Context, head *iceberg.View, st *commit.Stage) (commit.Next, error) {
+		a := peerAttempt(t, head, st)
+		list, err := a.sn.Manifests(ctx)
+		require.NoError(t, err)
+		var e *manifests.Entry
+		for _, m := range list {
+			for x, err := range manifests.EntriesOf(ctx, st.Reader(), head.Locations, m, manifests.ReadOptions{}) {
+				require.NoError(t, err)
+				if x.Live() && x.Path == file.Path {
+					e = x.Clone()
+				}
+			}
+		}
+		require.NotNil(t, e)
+		files, err := a.markVectors(ctx, []marking{{file: e, rows: deletes.Of(at...), version: 3}})
+		require.NoError(t, err)
+		added := &manifests.Entry{Status: manifests.Added, File: files[0]}
+		p, err := head.Locations.Resolve(added.Path)
+		require.NoError(t, err)
+		st.Use(p)
+		fresh, err := a.added(ctx, []*manifests.Entry{added})
+		require.NoError(t, err)
+		return a.sn.Finish(ctx, "delete", append(fresh, list...), commit.Summary{
+			AddedDeleteFiles: 1, AddedVectors: 1, AddedPositions: added.Records, AddedBytes: contentBytes(added),
+		})
+	})
+}
+
 func peerAttempt(t testing.TB, head *iceberg.View, st *commit.Stage) *attempt {
 	t.Helper()
 	place, err := newPlacement(head)
