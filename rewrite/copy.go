@@ -184,6 +184,12 @@ func (c *copier) move(page *column.Page) error {
 	}
 	size := int64(len(out.Raw) + len(out.Body))
 	var err error
+	if coded && p.codes.Identity && m.union.Len() > len(p.codes.Codes) {
+		// A code beyond the page's own dictionary must not become one of another's.
+		if _, _, err = m.remapper.Open(out, p.chunk.Codec, len(p.codes.Codes)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case coded && !p.codes.Identity:
 		if out, err = c.remap(page, out); err != nil {

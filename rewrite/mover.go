@@ -118,7 +118,7 @@ func (m *mover) begin(parts []part) error {
 	if m.enc, err = encode.NewEncoder(m.leaf.Node, o, m); err != nil || m.union == nil {
 		return err
 	}
-	page, err := encode.DictionaryPage(m.union, o)
+	page, err := m.union.Page(o)
 	if err != nil {
 		return err
 	}

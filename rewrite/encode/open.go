@@ -5,14 +5,6 @@ import (
 	"github.com/seaice/seaice/rewrite/format"
 )
 
-// DictionaryPage makes the dictionary page of a dictionary that is complete, as
-// Options.Dictionary asks the caller to write it. Of the options it uses Codec,
-// Level and CRC.
-func DictionaryPage(d *Dictionary, o Options) (Page, error) {
-	a := assembler{leaf: d.leaf, o: &o}
-	return a.dictionary(d)
-}
-
 // Open decompresses a data page of codes of a dictionary with size entries, and
 // gives its levels as stored and the codes of its values, for Codes to make a page
 // of. Both are valid until the next call.
