@@ -3,6 +3,7 @@ package compact
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ func loadDeletes(ctx context.Context, q loading) ([]*deletes.Positions, error) {
 	m := q.view.Metadata
 	r := deletes.Request{
 		Reader: q.reader, FormatVersion: m.FormatVersion, History: q.read.history, Names: q.read.names, HasNames: q.read.hasNames,
-		Candidates: q.view.Locations.Candidates, Cache: q.cache,
+		Cache: q.cache,
 	}
 	if q.memory > 0 {
 		r.Columns = column.Options{Budget: column.NewBudget(q.memory)}
@@ -50,11 +51,45 @@ func loadDeletes(ctx context.Context, q loading) ([]*deletes.Positions, error) {
 		d.Applies = q.to[i]
 		r.Deletes = append(r.Deletes, d)
 	}
+	r.Candidates = strictly(ctx, q, r)
 	res, err := deletes.Load(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	return res.Positions, nil
+}
+
+// strictly finds data files by the spellings in deletes, and refuses a position
+// delete file that means one without spelling it as its manifest does. Names must
+// match (Iceberg specification, "Position Delete Files"): readers that compare
+// text show the rows, others do not, and a rewrite would settle it for all. A
+// vector's file is named by its manifest, so what the Puffin file says may differ.
+func strictly(ctx context.Context, q loading, r deletes.Request) func(string) ([]filer.Path, error) {
+	strict := map[filer.Path]string{}
+	for i := range r.Deletes {
+		if d := &r.Deletes[i]; d.Kind == deletes.PositionDelete {
+			for _, n := range d.Applies {
+				strict[r.Data[n].At] = r.Data[n].Location
+			}
+		}
+	}
+	return func(spelling string) ([]filer.Path, error) {
+		all, err := q.view.Locations.Candidates(spelling)
+		if err != nil || len(strict) == 0 {
+			return all, err
+		}
+		n := slices.IndexFunc(all, func(p filer.Path) bool { return strict[p] != "" })
+		for i := range n {
+			// The first that exists is what is meant.
+			if _, err := q.reader.Stat(ctx, all[i]); !filer.NotFound(err) {
+				return all, err
+			}
+		}
+		if n < 0 {
+			return all, nil
+		}
+		return nil, fault.New(fault.Unsupported, fmt.Sprintf("a position delete names %s, its manifest calls the file %s", spelling, strict[all[n]]))
+	}
 }
 
 func dataFileOf(ctx context.Context, q loading, e *manifests.Entry) (deletes.DataFile, error) {

@@ -40,6 +40,7 @@ func (a *attempt) retire(ctx context.Context) error {
 			l.equal.See(e)
 		}
 	}
+	l.settle()
 	for _, m := range a.list {
 		if l.open == nil {
 			break

@@ -41,6 +41,20 @@ type remembered struct {
 	watched map[string]bool
 	// wanted are the inputs of all units.
 	wanted map[string]bool
+	// schema is the one that inputs, deletes and traces were read under.
+	schema *iceberg.SchemaID
+}
+
+// of forgets what was read under other types of partition fields than a head has:
+// keys of partitions must be comparable.
+func (k *remembered) of(m *iceberg.Metadata) {
+	if k.schema != nil && *k.schema != m.CurrentSchemaID {
+		clear(k.inputs)
+		clear(k.deletes)
+		clear(k.traces)
+	}
+	schema := m.CurrentSchemaID
+	k.schema = &schema
 }
 
 func (k *remembered) init() {
@@ -81,6 +95,7 @@ func (a *attempt) survey(ctx context.Context) error {
 // find looks for inputs among the live entries of a list: first in the manifests
 // that held them at planning, and only for those that are not there in others.
 func (x *execution) find(ctx context.Context, head *iceberg.View, list []*manifests.ManifestFile, seek []sought) (map[string]*located, error) {
+	x.known.of(head.Metadata)
 	want := map[string]bool{}
 	first := map[string]bool{}
 	for _, s := range seek {
@@ -319,7 +334,11 @@ func (r *reach) touches(m *iceberg.Metadata, f *manifests.ManifestFile) (bool, e
 	}
 	if r.tuples[f.SpecID] == nil {
 		for _, k := range keys {
-			tuple, err := t.Decode(k)
+			tuple, err := tupleOf(t, k)
+			if fault.Is(err, fault.Stale) {
+				delete(r.tuples, f.SpecID)
+				return true, nil // whoever looks finds that its key is another
+			}
 			if err != nil {
 				return false, err
 			}
@@ -356,25 +375,32 @@ func admits(t *iceberg.PartitionType, sums []manifests.FieldSummary, tuple icebe
 }
 
 // outside reports whether a value is for certain beyond a bound: below a lower
-// one (side -1) or above an upper one (side 1). NaN is within all bounds.
+// one (side -1) or above an upper one (side 1). NaN is within all bounds, and a
+// bound that is NaN says nothing. There are writers to whom -0.0 and 0.0 are the
+// same bound.
 func outside(t *iceberg.PartitionType, i int, bound []byte, v iceberg.Value, side int) bool {
-	if bound == nil || t.Fields[i].Result == nil || isNaN(v) {
+	if bound == nil || t.Fields[i].Result == nil {
 		return false
 	}
 	b, err := iceberg.DecodeBound(t.Fields[i].Result, bound)
 	if err != nil {
 		return false
 	}
+	x, float := floating(v)
+	y, _ := floating(b)
+	if float && (x != x || y != y || x == y) {
+		return false
+	}
 	c, err := v.Compare(b)
 	return err == nil && c*side > 0
 }
 
-func isNaN(v iceberg.Value) bool {
+func floating(v iceberg.Value) (float64, bool) {
 	switch f := v.Any().(type) {
 	case float32:
-		return f != f
+		return float64(f), true
 	case float64:
-		return f != f
+		return f, true
 	}
-	return false
+	return 0, false
 }

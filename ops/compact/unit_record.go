@@ -132,11 +132,21 @@ func (r record) complete(m *iceberg.Metadata) (*finished, error) {
 		return nil, err
 	}
 	f := &finished{record: r}
-	if f.tuple, err = t.Decode(r.Unit.Partition.Tuple); err != nil {
+	if f.tuple, err = tupleOf(t, r.Unit.Partition.Tuple); err != nil {
 		return nil, err
 	}
 	f.keys, err = columnsOf(m, r.Base.Schema)
 	return f, err
+}
+
+// tupleOf reads the tuple of a partition that was planned on. One that does not
+// fit any more is no damage: a column it is made of was widened since.
+func tupleOf(t *iceberg.PartitionType, key iceberg.TupleKey) (iceberg.Tuple, error) {
+	tuple, err := t.Decode(key)
+	if fault.Is(err, fault.Corrupt) {
+		err = fault.Wrap(fault.Stale, "the columns of the partition have other types than at planning", err)
+	}
+	return tuple, err
 }
 
 // columnsOf are the ids of everything a schema has, at any depth.

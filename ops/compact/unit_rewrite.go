@@ -115,7 +115,7 @@ func (w *unitWork) entries(ctx context.Context) error {
 	if err := w.part.Writable(m); err != nil {
 		return err
 	}
-	if w.tuple, err = w.part.Decode(w.u.Partition.Tuple); err != nil {
+	if w.tuple, err = tupleOf(w.part, w.u.Partition.Tuple); err != nil {
 		return err
 	}
 	inputs, dels := map[string]int{}, map[manifests.DeleteID]int{}

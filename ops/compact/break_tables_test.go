@@ -1,0 +1,201 @@
+package compact
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
+	icego "github.com/apache/iceberg-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seaice/seaice/filer/filertest"
+	"github.com/seaice/seaice/internal/model"
+	"github.com/seaice/seaice/ops"
+)
+
+// Partitions of a column that was widened are the same partitions, whichever
+// type the manifests have them in: planned deletes, deletes that came in between
+// and the deletes that go.
+func TestF058WidenedPartitionColumn(t *testing.T) {
+	dec := func(n int64) any { return icego.Decimal{Val: decimal128.FromI64(n), Scale: 2} }
+	for name, c := range map[string]struct {
+		from, to string
+		old, now any
+	}{
+		"int":     {"int", "long", int32(7), int64(7)},
+		"float":   {"float", "double", float32(1.5), 1.5},
+		"decimal": {"decimal(9,2)", "decimal(18,2)", dec(-150), dec(-150)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			versions(t, 2, func(t *testing.T, version int) {
+				fl := filertest.New(filertest.Options{})
+				tb := scene(t, fl, model.Config{Version: version, Schema: model.Columns(t, "id long!, p "+c.from), Spec: "p"})
+				a := tb.File(tb.R(int64(1), c.old), tb.R(int64(2), c.old), tb.R(int64(3), c.old))
+				b := tb.File(tb.R(int64(4), c.old), tb.R(int64(5), c.old), tb.R(int64(6), c.old))
+				tb.DeleteAt(a, 0)
+				tb.EqualityDelete([]string{"id", "p"}, tb.R(int64(5), c.old))
+				tb.Widen("p", c.to)
+				d := tb.File(tb.R(int64(7), c.now), tb.R(int64(8), c.now), tb.R(int64(9), c.now))
+				tb.EqualityDelete([]string{"id", "p"}, tb.R(int64(2), c.now))
+				res, err := between(t, fl, tb.Table, nil, func() {
+					tb.DeleteAt(b, 2)
+					tb.DeleteAt(d, 1)
+					tb.EqualityDelete([]string{"id", "p"}, tb.R(int64(3), c.now))
+				})
+				require.NoError(t, err)
+				require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)
+				require.NoError(t, tb.Refresh(t.Context()))
+				require.NoError(t, model.Check(t.Context(), tb.Table))
+				require.Equal(t, int64(2), res.Counters["rows-translated"])
+				require.Len(t, dataFiles(tb.Table), 1)
+				require.Len(t, deleteFiles(tb.Table), 2)
+			})
+		})
+	}
+}
+
+// F072: null, NaN, -0.0 and 0.0 are four partitions, whoever wrote the manifests
+// and whatever their summaries say.
+func TestF072FloatPartitions(t *testing.T) {
+	values := []any{nil, math.NaN(), math.Copysign(0, -1), 0.0, -1.5, math.Inf(1)}
+	for name, style := range map[string]model.Style{"plain": model.Plain, "library": model.IcebergGo, "ours": model.Ours} {
+		t.Run(name, func(t *testing.T) {
+			versions(t, 1, func(t *testing.T, version int) {
+				fl := filertest.New(filertest.Options{})
+				tb := scene(t, fl, model.Config{Version: version, Style: style, Schema: model.Columns(t, "id long!, p double"), Spec: "p"})
+				byPart := map[int][]*model.File{}
+				for round := range 3 {
+					for i, v := range values {
+						n := int64(100*i + 10*round)
+						byPart[i] = append(byPart[i], tb.File(tb.R(n, v), tb.R(n+1, v), tb.R(n+2, v)))
+					}
+				}
+				if version > 1 {
+					for i := range values {
+						tb.DeleteAt(byPart[i][0], 1)
+						tb.EqualityDelete([]string{"id"}, tb.R(int64(100*i+12), values[i]))
+					}
+				}
+				res, err := between(t, fl, tb.Table, nil, func() {
+					if version == 1 {
+						tb.Append(tb.R(int64(999), 0.0))
+						return
+					}
+					for i := range values {
+						tb.DeleteAt(byPart[i][2], 0)
+						tb.EqualityDelete([]string{"id"}, tb.R(int64(100*i+21), values[i]))
+					}
+				})
+				require.NoError(t, err)
+				require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)
+				sound(t, fl, tb.Table)
+				tidy(t, fl, tb.Table)
+				require.Equal(t, int64(len(values)), res.Counters["units"], "%+v", res.Reasons)
+				if version > 1 {
+					require.Equal(t, int64(len(values)), res.Counters["rows-translated"])
+				}
+			})
+		})
+	}
+}
+
+// Partition values that cannot be a name in a path, in tables that spell paths in
+// every way.
+func TestPartitionValuesThatAreNoNames(t *testing.T) {
+	values := []string{"a/b", "..", ".", "", "%2F", "a=b c", "null", "é日本", "x\\y", "s3://b/k", "a?b#c", "+", "~*"}
+	for spelling := model.S3; spelling <= model.Escaped; spelling++ {
+		t.Run(fmt.Sprintf("spelling %d", spelling), func(t *testing.T) {
+			versions(t, 2, func(t *testing.T, version int) {
+				if version == 3 && spelling != model.S3A {
+					return
+				}
+				fl := filertest.New(filertest.Options{})
+				tb := scene(t, fl, model.Config{Version: version, Spec: "region", Spelling: spelling})
+				var files []*model.File
+				for round := range 2 {
+					for i, v := range values {
+						n := int64(100*i + 10*round)
+						files = append(files, tb.File(tb.R(n, v), tb.R(n+1, v), tb.R(n+2, v)))
+					}
+				}
+				for i := range values {
+					tb.DeleteAt(files[i], 1)
+				}
+				res, err := between(t, fl, tb.Table, nil, func() {
+					for i := range values {
+						tb.DeleteAt(files[len(values)+i], 2)
+					}
+				})
+				require.NoError(t, err)
+				require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)
+				sound(t, fl, tb.Table)
+				tidy(t, fl, tb.Table)
+				require.Equal(t, int64(len(values)), res.Counters["units"], "%+v", res.Reasons)
+				again, err := runCompact(t.Context(), fl, nil)
+				require.NoError(t, err)
+				require.Equal(t, ops.NothingToDo, again.Status, again.Message)
+			})
+		})
+	}
+}
+
+// A table from the first version on to the third, with manifests of each age and
+// metadata that names them itself.
+func TestF084UpgradedTable(t *testing.T) {
+	for name, cfg := range map[string]model.Config{
+		"embedded": {EmbeddedManifests: true}, "null counts": {Style: model.Style{NullCounts: true, NullSummaries: true}},
+		"legacy": {Style: model.LegacyJava},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for last := 1; last <= 3; last++ {
+				if last == 3 && cfg.EmbeddedManifests {
+					continue // version 3 knows lists only
+				}
+				for _, commitFirst := range []bool{false, true} {
+					t.Run(fmt.Sprintf("v%d %v", last, commitFirst), func(t *testing.T) {
+						fl := filertest.New(filertest.Options{})
+						c := cfg
+						c.Version, c.Spec = 1, "region"
+						tb := scene(t, fl, c)
+						eu := small(tb, 1, 3, 4, "eu")
+						us := small(tb, 100, 2, 4, "us")
+						if last > 1 {
+							tb.Do(tb.Upgrade(t.Context(), 2))
+							if commitFirst {
+								tb.DeleteAt(eu[0], 1)
+								tb.EqualityDelete([]string{"id", "region"}, tb.R(int64(6), "eu"))
+								tb.DeleteScoped(model.PerPartition, us[0].RowsAt(0)[0], us[1].RowsAt(1)[0])
+								small(tb, 50, 1, 4, "eu")
+							}
+						}
+						if last > 2 {
+							tb.Do(tb.Upgrade(t.Context(), 3))
+							if commitFirst {
+								tb.DeleteAt(us[0], 2)
+							}
+						}
+						peer := func() {
+							if last > 1 {
+								tb.DeleteAt(eu[1], 3)
+							} else {
+								tb.Append(tb.R(int64(77), "asia"))
+							}
+						}
+						res, err := between(t, fl, tb.Table, nil, peer)
+						require.NoError(t, err)
+						if last == 3 && !commitFirst {
+							// The peer's commit gave the inputs their row ids.
+							require.Equal(t, ops.NothingToDo, res.Status)
+							res = done(t, fl, nil)
+						}
+						require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)
+						sound(t, fl, tb.Table)
+						tidy(t, fl, tb.Table)
+						require.Equal(t, int64(2), res.Counters["units"], "%+v", res.Reasons)
+					})
+				}
+			}
+		})
+	}
+}
