@@ -21,7 +21,7 @@ if reader == "duckdb":
     import duckdb
     d = duckdb.connect()
     d.execute("SET threads = 1")
-    d.execute("SET enable_object_cache = false")
+    d.execute("SET enable_progress_bar = false")
     def scan(paths):
         rel = d.execute("SELECT * FROM read_parquet($paths)", {"paths": paths})
         return sum(b.num_rows for b in rel.to_arrow_reader(65536))

@@ -102,7 +102,10 @@ type sample struct {
 	// page that last had it.
 	blocks, last []uint32
 	pages        uint32
-	// values and bytes are those of the pages, rows and bytes of the chunk.
+	// full reports that the values do not fit into a dictionary.
+	full bool
+	// values and bytes are those of the pages, the bytes in PLAIN form; all is how
+	// many values the chunk has.
 	values, bytes int64
 	all           float64
 }
@@ -113,8 +116,7 @@ func (m *mover) sample(parts []*part) (*sample, error) {
 	if apart(parts) {
 		return nil, nil
 	}
-	// A value is at most a page, of which the begin is read.
-	dict, err := encode.NewDictionary(m.leaf.Node, gainBlocks*gainPage)
+	dict, err := encode.NewDictionary(m.leaf.Node, int(m.e.settings.dictBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +130,8 @@ func (m *mover) sample(parts []*part) (*sample, error) {
 		if err := s.look(m, parts[i*(len(parts)-1)/(n-1)]); err != nil {
 			return nil, err
 		}
-		if i == 1 && s.distinct() == 0 {
-			break
+		if s.full || i == 1 && s.distinct() == 0 {
+			return nil, nil
 		}
 	}
 	return s, nil
@@ -188,6 +190,8 @@ func (s *sample) look(m *mover, p *part) error {
 			break
 		}
 		b = b[len(v):]
+		s.values++
+		s.bytes += int64(len(v))
 		if p.node.Type == format.ByteArray {
 			v = v[4:]
 		}
@@ -253,10 +257,9 @@ func cutPlain(b []byte, n *format.Node) []byte {
 }
 
 func (s *sample) add(v []byte) {
-	s.values++
-	s.bytes += int64(len(v))
 	code, ok := s.dict.Put(v)
 	if !ok {
+		s.full = true
 		return
 	}
 	if int(code) == len(s.last) {

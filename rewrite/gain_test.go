@@ -1,0 +1,106 @@
+package rewrite_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	icego "github.com/apache/iceberg-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seaice/seaice/rewrite"
+)
+
+// gainFields are columns a dictionary gains in, from few on, and others.
+var gainFields = []icego.NestedField{
+	{ID: 1, Name: "counter", Type: icego.PrimitiveTypes.Int64, Required: true},
+	{ID: 2, Name: "unique", Type: icego.PrimitiveTypes.String},
+	{ID: 3, Name: "noise", Type: icego.PrimitiveTypes.Float64, Required: true},
+	{ID: 4, Name: "clock", Type: icego.PrimitiveTypes.Timestamp},
+	{ID: 5, Name: "few", Type: icego.PrimitiveTypes.Int64},
+	{ID: 6, Name: "session", Type: icego.PrimitiveTypes.String, Required: true},
+	{ID: 7, Name: "tags", Type: &icego.ListType{ElementID: 8, Element: icego.PrimitiveTypes.String}},
+}
+
+func gainRows(rng *lcg, file, n int) []row {
+	out := make([]row, n)
+	for i := range out {
+		at := int64(file*n + i)
+		r := row{
+			1: at, 2: fmt.Sprintf("%016x%016x", rng.next(), rng.next()), 3: rng.next()>>12 | 0x3ff<<52, 4: 1_700_000_000_000_000 + at*1000 + int64(rng.intn(500)),
+			5: int64(rng.intn(900)) * 1_000_003, 6: fmt.Sprintf("session-%012d", rng.intn(1500)*997),
+		}
+		if i%50 == 0 {
+			r[5] = nil
+		}
+		tags := []any{}
+		for range rng.intn(3) {
+			tags = append(tags, fmt.Sprintf("a tag of %d", rng.intn(300)))
+		}
+		r[7] = tags
+		out[i] = r
+	}
+	return out
+}
+
+// codedColumns are the columns of the outputs with a dictionary.
+func codedColumns(t *testing.T, w *world, res rewrite.Result) map[string]bool {
+	out := map[string]bool{}
+	for _, o := range res.Outputs {
+		r, err := file.NewParquetReader(bytes.NewReader(w.filer.Content(o.At)))
+		require.NoError(t, err)
+		for g := range r.NumRowGroups() {
+			for c := range r.MetaData().Schema.NumColumns() {
+				chunk, err := r.MetaData().RowGroup(g).ColumnChunk(c)
+				require.NoError(t, err)
+				if chunk.HasDictionaryPage() {
+					out[chunk.PathInSchema().String()] = true
+				}
+			}
+		}
+		require.NoError(t, r.Close())
+	}
+	return out
+}
+
+// TestColumnsThatGainGetADictionary merges files without dictionaries. Of what is
+// copied, columns of few values must not stay as large as they were, and no others
+// may be decoded.
+func TestColumnsThatGainGetADictionary(t *testing.T) {
+	const files, rows = 12, 3000
+	in := make([][]row, files)
+	rng := &lcg{x: 7}
+	for n := range in {
+		in[n] = gainRows(rng, n, rows)
+	}
+	for i, c := range []compress.Compression{compress.Codecs.Zstd, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Uncompressed} {
+		v2 := i%2 == 1
+		t.Run(fmt.Sprintf("%s v2=%v", c, v2), func(t *testing.T) {
+			bytes := map[rewrite.Copying]int64{}
+			for _, how := range []rewrite.Copying{rewrite.CopyWhereAllowed, rewrite.CopyNever, rewrite.CopyForced} {
+				w := newWorld(t, icego.NewSchema(0, gainFields...), 2)
+				w.request.Copying = how
+				for _, in := range in {
+					w.add(writeRows(t, w.request.Table.Schema, in, style{Codec: c, V2: v2, PageBytes: 1 << 20, GroupRows: 1 << 20, Index: true}, false), in, nil)
+				}
+				res := w.merge(t)
+				for _, o := range res.Outputs {
+					bytes[how] += o.Bytes
+				}
+				coded := codedColumns(t, w, res)
+				switch how {
+				case rewrite.CopyWhereAllowed:
+					require.Equal(t, map[string]bool{"few": true, "session": true, "tags.list.element": true}, coded)
+					require.Positive(t, res.Proof.Verbatim)
+				case rewrite.CopyForced:
+					require.Empty(t, coded)
+					require.Zero(t, res.Proof.Encoded)
+				}
+			}
+			require.LessOrEqual(t, float64(bytes[rewrite.CopyWhereAllowed]), 1.05*float64(bytes[rewrite.CopyNever]))
+			require.Greater(t, float64(bytes[rewrite.CopyForced]), 1.05*float64(bytes[rewrite.CopyNever]), "nothing was gained")
+		})
+	}
+}
