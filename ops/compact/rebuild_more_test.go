@@ -208,3 +208,17 @@ func TestVectorThatUncoversRowsDropsTheUnit(t *testing.T) {
 	require.Contains(t, files, eu[0].Path)
 	require.NotContains(t, files, us[0].Path)
 }
+
+// F005, F078: inputs are found again when a peer has moved their entries to other
+// manifests.
+func TestF005InputsMoveToOtherManifests(t *testing.T) {
+	versions(t, 1, func(t *testing.T, version int) {
+		fl := filertest.New(filertest.Options{})
+		tb, _, _ := twoRegions(t, fl, version)
+		res := rebased(t, fl, tb.Table, func() {
+			tb.AppendWith(model.Options{MergeManifests: true}, tb.R(int64(900), "asia"))
+		})
+		require.Equal(t, int64(2), res.Counters["units"])
+		require.Len(t, dataFiles(tb.Table), 3)
+	})
+}
