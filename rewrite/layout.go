@@ -117,6 +117,9 @@ type goal struct {
 	hard  bool
 	// all reports that everything that is left should be taken.
 	all bool
+	// over is how far bytes may be passed to keep a block whole: less where the
+	// row group ends the file.
+	over float64
 }
 
 func (l *layout) goal(bytes, rows int64, rest float64) goal {
@@ -133,7 +136,10 @@ func (l *layout) goal(bytes, rows int64, rest float64) goal {
 	}
 	// The room is shared out evenly, so that no row group is a small rest.
 	groups := max(1, int64(max(room, 1)/float64(l.groupBytes)+0.999))
-	g := goal{bytes: max(room, 1) / float64(groups) / ratio, rows: l.groupRows, all: last && groups == 1}
+	g := goal{bytes: max(room, 1) / float64(groups) / ratio, rows: l.groupRows, all: last && groups == 1, over: 1.5}
+	if groups == 1 {
+		g.over = layoutOver
+	}
 	if l.maxRows > 0 && l.maxRows-rows <= g.rows {
 		g.rows, g.hard = l.maxRows-rows, true
 	}
@@ -160,11 +166,11 @@ func (g goal) take(b block, taken int64, estimated float64) int64 {
 	n := min(b.live, room)
 	after := estimated + b.bytes*float64(n)/float64(b.live)
 	switch {
-	case g.all, after <= g.bytes, n == b.live && (estimated+after)/2 <= g.bytes:
+	case g.all, after <= g.bytes, n == b.live && (estimated+after)/2 <= g.bytes && after <= g.bytes*g.over:
 		return n
 	case estimated >= g.bytes/2:
 		return 0
-	case after <= g.bytes*1.5:
+	case after <= g.bytes*g.over:
 		return n
 	}
 	part := int64(float64(b.live) * (g.bytes - estimated) / b.bytes)
