@@ -136,14 +136,24 @@ func TestAdminShowsJobNumbers(t *testing.T) {
 	require.Equal(t, rows, p.rows(icetable.MainBranch))
 	require.Len(t, p.manifests(), 1)
 	require.Len(t, p.load().Metadata().Snapshots(), 1)
-	require.Equal(t, "6", d.number(t, "rewrite_manifests", "manifests-before"))
+	data, deletes := p.files()
+	require.Equal(t, 1, data)
+	require.Zero(t, deletes)
+	require.Equal(t, "6", d.number(t, "compact", "data-files-before"))
+	require.Equal(t, "1", d.number(t, "compact", "data-files-after"))
+	require.Equal(t, "24", d.number(t, "compact", "rows-before"))
+	require.Equal(t, "24", d.number(t, "compact", "rows-after"))
+	// A manifest of which every file was replaced stays until manifests are
+	// rewritten.
+	require.Equal(t, "7", d.number(t, "rewrite_manifests", "manifests-before"))
 	require.Equal(t, "1", d.number(t, "rewrite_manifests", "manifests-after"))
 	require.Equal(t, "24", d.number(t, "rewrite_manifests", "rows-before"))
 	require.Equal(t, "24", d.number(t, "rewrite_manifests", "rows-after"))
-	require.Equal(t, "7", d.number(t, "expire_snapshots", "snapshots-before"))
+	require.Equal(t, "8", d.number(t, "expire_snapshots", "snapshots-before"))
 	require.Equal(t, "1", d.number(t, "expire_snapshots", "snapshots-after"))
 	require.NotEqual(t, "0", d.number(t, "expire_snapshots", "removed-files"))
 	require.NotEqual(t, "0", d.number(t, "expire_snapshots", "removed-bytes"))
+	require.Contains(t, d.Job.Result, "compact: ")
 	require.Contains(t, d.Job.Result, "rewrite_manifests: ")
 	require.Contains(t, d.Job.Result, "expire_snapshots: ")
 }
@@ -200,7 +210,7 @@ func TestAdminRestartedMidJob(t *testing.T) {
 
 	require.Equal(t, rows, p.rows(icetable.MainBranch))
 	require.Len(t, p.manifests(), 1)
-	require.Len(t, p.load().Metadata().Snapshots(), enough+1, "one commit")
+	require.Len(t, p.load().Metadata().Snapshots(), enough+2, "one commit of compact and one of rewrite_manifests")
 	var history struct {
 		Successful []struct {
 			Job string `json:"job_id"`

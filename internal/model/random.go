@@ -34,6 +34,9 @@ type RandomOptions struct {
 	// Varied makes deeply nested columns that change, and data files of many
 	// layouts: pages of a few rows, both versions of pages, page indexes.
 	Varied bool
+	// Unpartitioned tables begin without a partition; "spec" among Without keeps
+	// them so.
+	Unpartitioned bool
 	// Config is the base of the table's.
 	Config Config
 }
@@ -71,7 +74,9 @@ func NewGenerator(ctx context.Context, fl filer.Filer, seed uint64, o RandomOpti
 	cfg.Seed = seed
 	cfg.Version = pick(g.rng, o.Versions)
 	cfg.Schema = g.schema(cfg.Version)
-	cfg.Spec = g.specText(cfg.Schema, nil)
+	if !o.Unpartitioned {
+		cfg.Spec = g.specText(cfg.Schema, nil)
+	}
 	if !o.PlainStyle {
 		cfg.Style = pick(g.rng, []Style{Plain, Plain, JavaLike, Ours, DuckDBLike, LegacyJava, {NullCounts: true}, {Codec: "zstandard"}})
 		cfg.Spelling = pick(g.rng, []Spelling{S3, S3, S3, S3, S3A, S3N, Absolute, BucketRelative, TableRelative, Escaped})
