@@ -69,46 +69,51 @@ func TestOrderingOf(t *testing.T) {
 	}
 }
 
+var (
+	textLeaf  = &format.Node{Type: format.ByteArray, Logical: &format.Logical{Kind: format.LogicalString}}
+	bytesLeaf = &format.Node{Type: format.ByteArray}
+)
+
 // TestF045TextBoundsAreCutBetweenCodePoints and TestF046BinaryBoundsAreRoundedUp
 // check bounds that are shortened.
 func TestF045TextBoundsAreCutBetweenCodePoints(t *testing.T) {
-	low, exact := TruncateMin([]byte(strings.Repeat("a", 15)+"\u2022"), 16, true)
+	low, exact := TruncateMin(textLeaf, []byte(strings.Repeat("a", 15)+"\u2022"), 16)
 	require.Equal(t, strings.Repeat("a", 15), string(low))
 	require.False(t, exact)
 
-	up, exact, ok := TruncateMax([]byte(strings.Repeat("a", 15)+"\u2022x"), 16, true)
+	up, exact, ok := TruncateMax(textLeaf, []byte(strings.Repeat("a", 15)+"\u2022x"), 16)
 	require.True(t, ok)
 	require.False(t, exact)
 	require.Equal(t, strings.Repeat("a", 14)+"b", string(up))
 
-	up, _, ok = TruncateMax([]byte("a\ud7ff\ud7ffz"), 4, true)
+	up, _, ok = TruncateMax(textLeaf, []byte("a\ud7ff\ud7ffz"), 4)
 	require.True(t, ok)
 	require.Equal(t, "a\ue000", string(up), "the surrogates are left out")
 
-	_, _, ok = TruncateMax([]byte(strings.Repeat("\U0010ffff", 17)), 64, true)
+	_, _, ok = TruncateMax(textLeaf, []byte(strings.Repeat("\U0010ffff", 17)), 64)
 	require.False(t, ok)
 
-	up, exact, ok = TruncateMax([]byte("abc"), 3, true)
+	up, exact, ok = TruncateMax(textLeaf, []byte("abc"), 3)
 	require.True(t, ok && exact)
 	require.Equal(t, "abc", string(up))
 }
 
 func TestF046BinaryBoundsAreRoundedUp(t *testing.T) {
 	value := bytes.Repeat([]byte{'a'}, 20)
-	up, _, ok := TruncateMax(value, 16, false)
+	up, _, ok := TruncateMax(bytesLeaf, value, 16)
 	require.True(t, ok)
 	require.Equal(t, strings.Repeat("a", 15)+"b", string(up))
 	require.Equal(t, strings.Repeat("a", 20), string(value), "the value stays")
-	_, _, ok = TruncateMax(bytes.Repeat([]byte{0xff}, 20), 16, false)
+	_, _, ok = TruncateMax(bytesLeaf, bytes.Repeat([]byte{0xff}, 20), 16)
 	require.False(t, ok)
-	up, _, ok = TruncateMax([]byte{1, 0xff, 0xff, 0xff}, 3, false)
+	up, _, ok = TruncateMax(bytesLeaf, []byte{1, 0xff, 0xff, 0xff}, 3)
 	require.True(t, ok)
 	require.Equal(t, []byte{2}, up)
 }
 
 func TestShortBoundsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.Bool().Draw(t, "text")
+		leaf := rapid.SampledFrom([]*format.Node{textLeaf, bytesLeaf}).Draw(t, "leaf")
 		var v []byte
 		if rapid.Bool().Draw(t, "valid") {
 			v = []byte(rapid.StringOf(rapid.SampledFrom([]rune{'a', 0x7f, 0x7ff, 0xd7ff, 0xffff, 0x10ffff})).Draw(t, "string"))
@@ -116,18 +121,18 @@ func TestShortBoundsBound(t *testing.T) {
 			v = rapid.SliceOf(rapid.SampledFrom([]byte{0, 'a', 0x80, 0xf4, 0xff})).Draw(t, "bytes")
 		}
 		limit := rapid.IntRange(4, 12).Draw(t, "limit")
-		low, exact := TruncateMin(v, limit, text)
+		low, exact := TruncateMin(leaf, v, limit)
 		require.LessOrEqual(t, len(low), limit)
 		require.LessOrEqual(t, bytes.Compare(low, v), 0)
 		require.Equal(t, bytes.Equal(low, v), exact)
-		up, exact, ok := TruncateMax(v, limit, text)
+		up, exact, ok := TruncateMax(leaf, v, limit)
 		if !ok {
 			return
 		}
 		require.LessOrEqual(t, len(up), limit)
 		require.GreaterOrEqual(t, bytes.Compare(up, v), 0)
 		require.Equal(t, bytes.Equal(up, v), exact)
-		if text && utf8.Valid(v) {
+		if leaf == textLeaf && utf8.Valid(v) {
 			require.True(t, utf8.Valid(low))
 			require.True(t, utf8.Valid(up))
 		}

@@ -24,24 +24,25 @@ func Truncatable(n *format.Node) bool {
 	return OrderingOf(n) == UnsignedBytes
 }
 
-// TruncateMin shortens a lower bound to at most limit bytes; text is cut between
+// TruncateMin shortens a lower bound of a leaf to at most limit bytes; text is cut between
 // code points where it is valid. exact reports that nothing was cut. The result
 // shares memory with b.
-func TruncateMin(b []byte, limit int, text bool) (short []byte, exact bool) {
+func TruncateMin(leaf *format.Node, b []byte, limit int) (short []byte, exact bool) {
 	if len(b) <= limit {
 		return b, true
 	}
-	return b[:cut(b, limit, text)], false
+	return b[:cut(b, limit, isText(leaf))], false
 }
 
-// TruncateMax shortens an upper bound to at most limit bytes and makes it greater
+// TruncateMax shortens an upper bound of a leaf to at most limit bytes and makes it greater
 // than everything it was cut from: the last byte, or code point of text, that
 // can be increased is, and what follows it goes. When nothing can be increased
 // ok is false and there is no shorter bound. b is not changed.
-func TruncateMax(b []byte, limit int, text bool) (short []byte, exact, ok bool) {
+func TruncateMax(leaf *format.Node, b []byte, limit int) (short []byte, exact, ok bool) {
 	if len(b) <= limit {
 		return b, true, true
 	}
+	text := isText(leaf)
 	n := cut(b, limit, text)
 	if text && utf8.Valid(b[:n]) {
 		short, ok = nextText(b[:n], limit)
@@ -102,9 +103,9 @@ func nextText(b []byte, limit int) ([]byte, bool) {
 	return nil, false
 }
 
-// IsText reports that the values of the leaf are meant to be UTF-8, so that their
+// isText reports that the values of the leaf are meant to be UTF-8, so that their
 // bounds are cut between code points.
-func IsText(n *format.Node) bool {
+func isText(n *format.Node) bool {
 	if n.Logical != nil {
 		k := n.Logical.Kind
 		return k == format.LogicalString || k == format.LogicalEnum || k == format.LogicalJSON
@@ -124,11 +125,11 @@ func (x *PageIndex) bind(leaf *format.Node) {
 		return
 	}
 	if len(x.Min) > StatisticsBoundBytes {
-		short, _ := TruncateMin(x.Min, IndexBoundBytes, IsText(leaf))
+		short, _ := TruncateMin(leaf, x.Min, IndexBoundBytes)
 		x.Min, x.MinExact = bytes.Clone(short), false
 	}
 	if len(x.Max) > StatisticsBoundBytes {
-		short, _, ok := TruncateMax(x.Max, IndexBoundBytes, IsText(leaf))
+		short, _, ok := TruncateMax(leaf, x.Max, IndexBoundBytes)
 		if !ok {
 			x.Bounds, x.Min, x.Max = BoundsUnknown, nil, nil
 			return

@@ -169,7 +169,7 @@ func (c *Chunk) writeMeta(w *thrift.Writer, leaf *Node) {
 	}
 	w.List(3, thrift.Binary, len(path))
 	for _, name := range path {
-		w.TextElement(name)
+		w.ElementText(name)
 	}
 	w.Int32(4, int32(c.Codec))
 	w.Int64(5, c.Values)

@@ -106,7 +106,7 @@ func ParseColumnIndex(b []byte) (*ColumnIndex, error) {
 			kind, n := r.List(f.Kind, 1)
 			x.NullPages = make([]bool, n)
 			for i := range x.NullPages {
-				x.NullPages[i] = r.BoolElement(kind)
+				x.NullPages[i] = r.ElementBool(kind)
 			}
 		case 2:
 			x.Min = parseBinaries(&r, f.Kind)
@@ -163,7 +163,7 @@ func AppendColumnIndex(b []byte, x *ColumnIndex) []byte {
 	w.Begin()
 	w.List(1, thrift.True, len(x.NullPages))
 	for _, null := range x.NullPages {
-		w.BoolElement(null)
+		w.ElementBool(null)
 	}
 	for id, bounds := range [][][]byte{x.Min, x.Max} {
 		w.List(int16(2+id), thrift.Binary, len(bounds))

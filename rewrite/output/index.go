@@ -15,8 +15,8 @@ func (l *location) shorten(leaf *format.Node) {
 	}
 	least, greatest := x.Min, x.Max
 	if encode.Truncatable(leaf) {
-		least, _ = encode.TruncateMin(least, encode.IndexBoundBytes, encode.IsText(leaf))
-		if short, _, ok := encode.TruncateMax(greatest, encode.IndexBoundBytes, encode.IsText(leaf)); ok {
+		least, _ = encode.TruncateMin(leaf, least, encode.IndexBoundBytes)
+		if short, _, ok := encode.TruncateMax(leaf, greatest, encode.IndexBoundBytes); ok {
 			greatest = short
 		}
 	}

@@ -155,12 +155,12 @@ func (s *summary) state(st *format.Statistics) {
 		if !encode.Truncatable(s.leaf) {
 			return
 		}
-		short, exact, ok := encode.TruncateMax(greatest, encode.IndexBoundBytes, encode.IsText(s.leaf))
+		short, exact, ok := encode.TruncateMax(s.leaf, greatest, encode.IndexBoundBytes)
 		if !ok {
 			return
 		}
 		greatest, maxExact = short, maxExact && exact
-		least, exact = encode.TruncateMin(least, encode.IndexBoundBytes, encode.IsText(s.leaf))
+		least, exact = encode.TruncateMin(s.leaf, least, encode.IndexBoundBytes)
 		minExact = minExact && exact
 	}
 	st.Min, st.Max, st.MinExact, st.MaxExact = least, greatest, &minExact, &maxExact

@@ -162,8 +162,8 @@ func (r *Reader) Bool(k Kind) bool {
 	return k == True
 }
 
-// BoolElement reads a boolean of a list. Writers store false as 0 or as 2.
-func (r *Reader) BoolElement(k Kind) bool {
+// ElementBool reads a boolean of a list. Writers store false as 0 or as 2.
+func (r *Reader) ElementBool(k Kind) bool {
 	if k != True && k != False {
 		r.Fail(kindError(k, "a boolean"))
 	}

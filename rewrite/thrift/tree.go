@@ -175,7 +175,7 @@ func (s *Struct) write(w *Writer) {
 func (v *Value) write(w *Writer) {
 	switch v.Kind {
 	case True, False:
-		w.BoolElement(v.Int == 1)
+		w.ElementBool(v.Int == 1)
 	case I8:
 		w.B = append(w.B, byte(v.Int))
 	case I16, I32, I64:

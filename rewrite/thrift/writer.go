@@ -80,8 +80,8 @@ func (w *Writer) Bool(id int16, v bool) {
 	w.Field(id, k)
 }
 
-// BoolElement writes a boolean of a list.
-func (w *Writer) BoolElement(v bool) {
+// ElementBool writes a boolean of a list.
+func (w *Writer) ElementBool(v bool) {
 	k := False
 	if v {
 		k = True
@@ -104,11 +104,11 @@ func (w *Writer) Bytes(id int16, b []byte) {
 // Text writes a field.
 func (w *Writer) Text(id int16, s string) {
 	w.Field(id, Binary)
-	w.TextElement(s)
+	w.ElementText(s)
 }
 
-// TextElement writes text that is an element of a list.
-func (w *Writer) TextElement(s string) {
+// ElementText writes text that is an element of a list.
+func (w *Writer) ElementText(s string) {
 	w.B = binary.AppendUvarint(w.B, uint64(len(s)))
 	w.B = append(w.B, s...)
 }
