@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +12,7 @@ import (
 	"github.com/seaice/seaice/check"
 	"github.com/seaice/seaice/filer/filertest"
 	"github.com/seaice/seaice/internal/clock"
+	"github.com/seaice/seaice/internal/measure"
 	"github.com/seaice/seaice/internal/model"
 )
 
@@ -32,15 +32,11 @@ func TestLargeTable(t *testing.T) {
 	require.NoError(t, err)
 	// The filer in memory is most of the heap, and half of a heap is garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
-	debug.FreeOSMemory()
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak starts again; only on Linux
-	before := peak(t)
 	real := clock.System()
 	start := real.Now()
-	_, err = check.Named(t.Context(), fl, tb.ID, check.Options{})
+	before, during := measure.Peak(t, func() { _, err = check.Named(t.Context(), fl, tb.ID, check.Options{}) })
 	require.NoError(t, err)
-	took := real.Now().Sub(start)
-	t.Logf("%d files in %s, VmHWM %d MiB more than %d MiB", n, took, (peak(t)-before)>>10, before>>10)
+	t.Logf("%d files in %s, %d MiB more than %d MiB", n, real.Now().Sub(start), (during-before)>>20, before>>20)
 
 	// Once more, for what is held; the filer's part of the peak is not ours.
 	base, held := heap(), uint64(0)
@@ -62,18 +58,4 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-// peak is the peak of the process's memory in KiB; where the system does not
-// tell, 0.
-func peak(t *testing.T) int64 {
-	t.Helper()
-	b, _ := os.ReadFile("/proc/self/status") // only on Linux
-	_, rest, ok := strings.Cut(string(b), "VmHWM:")
-	if !ok {
-		return 0
-	}
-	n, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-	require.NoError(t, err)
-	return n
 }

@@ -1,25 +1,21 @@
 package manifests_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
 	icego "github.com/apache/iceberg-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/internal/measure"
 	"github.com/seaice/seaice/manifests"
 )
 
 const (
-	memoryDir       = "SEAICE_TEST_MANIFESTS_DIR"
 	memoryManifests = 2000
 	memoryEntries   = 500 // in each
 	memoryBound     = 128 << 20
@@ -29,27 +25,17 @@ const (
 // manifests through a reader and a Splitter in a process of its own, whose
 // peak resident memory is what is looked at.
 func TestMillionEntriesInLittleMemory(t *testing.T) {
-	if dir := os.Getenv(memoryDir); dir != "" {
-		streamAll(t, dir)
-		return
-	}
 	if testing.Short() {
 		t.Skip("writes 2,000 files")
 	}
-	dir := t.TempDir()
 	_, parts := testSpec(t, 1, testSchema(), partField{"day", 8, icego.DayTransform{}})
-	for n := range memoryManifests {
-		writeBig(t, filepath.Join(dir, fmt.Sprintf("m%d.avro", n)), parts, n)
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMillionEntriesInLittleMemory$", "-test.v")
-	cmd.Env = append(os.Environ(), memoryDir+"="+dir)
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	var idle, peak int64
-	_, err = fmt.Sscanf(string(out)[strings.Index(string(out), "memory "):], "memory idle %d peak %d", &idle, &peak)
-	require.NoError(t, err, "%s", out)
-	t.Logf("idle %d MiB, peak %d MiB", idle>>20, peak>>20)
-	require.Less(t, peak-idle, int64(memoryBound))
+	measure.Child(t, memoryBound, func(dir string) {
+		for n := range memoryManifests {
+			writeBig(t, filepath.Join(dir, fmt.Sprintf("m%d.avro", n)), parts, n)
+		}
+	}, func(dir string, peak func(func())) {
+		peak(func() { streamAll(t, dir, parts) })
+	})
 }
 
 // writeBig writes a manifest with statistics of eight columns.
@@ -86,9 +72,8 @@ type discard struct{ io.Writer }
 
 func (discard) Close() error { return nil }
 
-func streamAll(t *testing.T, dir string) {
-	_, parts := testSpec(t, 1, testSchema(), partField{"day", 8, icego.DayTransform{}})
-	idle := peakMemory(t)
+func streamAll(t *testing.T, dir string, parts *manifests.Partitioning) {
+	t.Helper()
 	sp, err := manifests.NewSplitter(manifests.SplitterOptions{
 		Writer: manifests.WriterOptions{Version: 3, Partitioning: parts, SnapshotID: 6}, TargetBytes: 8 << 20,
 		Create: func(n int) (io.WriteCloser, string, error) { return discard{io.Discard}, fmt.Sprintf("out%d", n), nil },
@@ -119,23 +104,4 @@ func streamAll(t *testing.T, dir string) {
 		total += m.ExistingFiles.Value
 	}
 	require.EqualValues(t, memoryManifests*memoryEntries, total)
-	t.Logf("memory idle %d peak %d", idle, peakMemory(t))
-}
-
-// peakMemory is VmHWM in bytes.
-func peakMemory(t *testing.T) int64 {
-	f, err := os.Open("/proc/self/status")
-	if err != nil {
-		t.Skip("no /proc/self/status here: " + err.Error())
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), "VmHWM:"); ok {
-			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-			require.NoError(t, err)
-			return kb << 10
-		}
-	}
-	t.Skip("no VmHWM in /proc/self/status")
-	return 0
 }

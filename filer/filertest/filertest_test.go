@@ -17,6 +17,7 @@ import (
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/filer/filertest"
 	"github.com/seaice/seaice/internal/clock"
+	"github.com/seaice/seaice/internal/measure"
 )
 
 const root filer.Path = "/buckets/lake/ns/t"
@@ -243,7 +244,7 @@ func TestClosedHandle(t *testing.T) {
 // A million entries in one directory list in order, in pages and from anywhere.
 func TestMillionEntries(t *testing.T) {
 	n := 1_000_000
-	if raceEnabled || testing.Short() {
+	if measure.Race || testing.Short() {
 		n = 50_000
 	}
 	f := filertest.New(filertest.Options{})

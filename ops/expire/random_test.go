@@ -10,6 +10,7 @@ import (
 
 	"github.com/seaice/seaice/config"
 	"github.com/seaice/seaice/filer/filertest"
+	"github.com/seaice/seaice/internal/measure"
 	"github.com/seaice/seaice/internal/model"
 	"github.com/seaice/seaice/ops"
 	"github.com/seaice/seaice/worker"
@@ -21,7 +22,7 @@ import (
 // nothing. The seed is the subtest's name.
 func TestRandomHistories(t *testing.T) {
 	seeds := 60
-	if testing.Short() || raceDetector {
+	if testing.Short() || measure.Race {
 		seeds = 15
 	}
 	expired := 0

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/filer/filertest"
+	"github.com/seaice/seaice/internal/measure"
 	"github.com/seaice/seaice/internal/model"
 	"github.com/seaice/seaice/ops"
 )
@@ -16,7 +17,7 @@ import (
 // plan is executed by the process that made it or was stored.
 func TestEachManifestIsReadOnce(t *testing.T) {
 	snapshots, shared := 1000, 2000
-	if testing.Short() || raceDetector {
+	if testing.Short() || measure.Race {
 		snapshots, shared = 100, 200 // minutes otherwise
 	}
 	start := filertest.New(filertest.Options{})

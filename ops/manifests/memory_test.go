@@ -2,25 +2,19 @@ package rewritemanifests_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/config"
-	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/filer/filertest"
 	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/internal/measure"
 	"github.com/seaice/seaice/internal/model"
 	"github.com/seaice/seaice/manifests"
 	"github.com/seaice/seaice/ops"
@@ -29,7 +23,6 @@ import (
 )
 
 const (
-	memoryDir       = "SEAICE_TEST_REWRITE_DIR"
 	memoryManifests = 2000
 	memoryEntries   = 500 // of a manifest
 	memoryBound     = 128 << 20
@@ -39,33 +32,12 @@ const (
 // partition in a process of its own, whose peak resident memory is what is
 // looked at. Manifests are on this machine's disk.
 func TestMillionEntriesInLittleMemory(t *testing.T) {
-	if dir := os.Getenv(memoryDir); dir != "" {
-		rewriteMillion(t, dir)
-		return
-	}
 	if testing.Short() {
 		t.Skip("writes 2,000 manifests")
 	}
-	dir := t.TempDir()
-	writeMillion(t, dir)
-	bin := os.Args[0]
-	if raced {
-		// Its own memory is what is to be seen, not the detector's.
-		bin = filepath.Join(dir, "plain.test")
-		out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", bin, ".").CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	}
-	cmd := exec.CommandContext(t.Context(), bin, "-test.run=^TestMillionEntriesInLittleMemory$", "-test.v")
-	cmd.Env = append(os.Environ(), memoryDir+"="+dir)
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	var idle, peak int64
-	at := strings.Index(string(out), "memory idle")
-	require.GreaterOrEqual(t, at, 0, "%s", out)
-	_, err = fmt.Sscanf(string(out)[at:], "memory idle %d peak %d", &idle, &peak)
-	require.NoError(t, err, "%s", out)
-	t.Logf("idle %d MiB, peak %d MiB", idle>>20, peak>>20)
-	require.Less(t, peak-idle, int64(memoryBound))
+	measure.Child(t, memoryBound, func(dir string) { writeMillion(t, dir) }, func(dir string, peak func(func())) {
+		rewriteMillion(t, dir, peak)
+	})
 }
 
 func million(t *testing.T, fl *filertest.Filer) *model.Table {
@@ -122,7 +94,7 @@ func writeMillion(t *testing.T, dir string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "list.avro"), buf.Bytes(), 0o600))
 }
 
-func rewriteMillion(t *testing.T, dir string) {
+func rewriteMillion(t *testing.T, dir string, peak func(func())) {
 	t.Helper()
 	fl := filertest.New(filertest.Options{})
 	tb := million(t, fl)
@@ -135,112 +107,20 @@ func rewriteMillion(t *testing.T, dir string) {
 		doc["last-sequence-number"], doc["current-snapshot-id"] = int64(1), int64(1)
 		doc["refs"] = map[string]any{"main": map[string]any{"type": "branch", "snapshot-id": int64(1)}}
 	}))
-	d := &onDisk{Filer: fl, dir: dir, root: tb.Root}
+	d := &measure.Disk{Filer: fl, Dir: dir, Local: func(p filer.Path) bool {
+		return strings.HasSuffix(p.Name(), ".avro") && p.Within(tb.Root) && !strings.HasPrefix(p.Name(), "snap-")
+	}}
 	r := worker.New(worker.Options{Filer: d, Clock: fl.Virtual(), Tenancy: alone{}, Registry: ops.NewRegistry(rewritemanifests.New())})
-	debug.FreeOSMemory()
-	idle := peakMemory(t)
-	res, err := r.Run(t.Context(), worker.Request{Table: id, Only: []ops.Kind{config.RewriteManifests}})
+	var res []ops.Result
+	var err error
+	peak(func() {
+		res, err = r.Run(t.Context(), worker.Request{Table: id, Only: []ops.Kind{config.RewriteManifests}})
+	})
 	require.NoError(t, err)
 	require.Equal(t, ops.Finished, res[0].Status, res[0].Message)
 	require.Equal(t, int64(memoryManifests*memoryEntries), res[0].Counters["entries-carried"])
-	t.Logf("memory idle %d peak %d", idle, peakMemory(t))
 	t.Logf("%s", res[0].Message)
 	again, err := r.Run(t.Context(), worker.Request{Table: id, Only: []ops.Kind{config.RewriteManifests}})
 	require.NoError(t, err)
 	require.Equal(t, ops.NothingToDo, again[0].Status, again[0].Message)
-}
-
-// onDisk is a filer whose Avro files are in a directory of this machine.
-type onDisk struct {
-	*filertest.Filer
-	dir  string
-	root filer.Path
-}
-
-func (d *onDisk) local(p filer.Path) bool {
-	return strings.HasSuffix(p.Name(), ".avro") && p.Within(d.root) && !strings.HasPrefix(p.Name(), "snap-")
-}
-
-func (d *onDisk) Stat(ctx context.Context, p filer.Path) (*filer.Entry, error) {
-	if !d.local(p) {
-		return d.Filer.Stat(ctx, p)
-	}
-	info, err := os.Stat(filepath.Join(d.dir, p.Name()))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Wrap(fault.Stale, "stat", filer.ErrNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &filer.Entry{Path: p, Size: info.Size(), Mtime: filertest.Epoch, Newest: filertest.Epoch}, nil
-}
-
-func (d *onDisk) Open(ctx context.Context, p filer.Path) (filer.Object, error) {
-	if !d.local(p) {
-		return d.Filer.Open(ctx, p)
-	}
-	e, err := d.Stat(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.Open(filepath.Join(d.dir, p.Name()))
-	return &object{f, e}, err
-}
-
-func (d *onDisk) Create(ctx context.Context, p filer.Path, o filer.CreateOptions) (filer.Upload, error) {
-	if !d.local(p) {
-		return d.Filer.Create(ctx, p, o)
-	}
-	f, err := os.OpenFile(filepath.Join(d.dir, p.Name()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	return &upload{f, d, p}, err
-}
-
-type upload struct {
-	*os.File
-	d *onDisk
-	p filer.Path
-}
-
-func (u *upload) Commit(ctx context.Context) (*filer.Entry, error) {
-	if err := u.Close(); err != nil {
-		return nil, err
-	}
-	return u.d.Stat(ctx, u.p)
-}
-
-func (u *upload) Abort(context.Context) { _ = u.Close() }
-
-type object struct {
-	*os.File
-	e *filer.Entry
-}
-
-func (o *object) Entry() *filer.Entry { return o.e }
-
-func (o *object) Size() int64 { return o.e.Size }
-
-func (o *object) Stream(offset, length int64) io.ReadCloser {
-	if length < 0 {
-		length = o.e.Size - offset
-	}
-	return io.NopCloser(io.NewSectionReader(o.File, offset, length))
-}
-
-// peakMemory is VmHWM in bytes.
-func peakMemory(t *testing.T) int64 {
-	t.Helper()
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Skip("no /proc/self/status")
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			var kb int64
-			_, err := fmt.Sscan(rest, &kb)
-			require.NoError(t, err)
-			return kb << 10
-		}
-	}
-	t.Skip("no VmHWM in /proc/self/status")
-	return 0
 }

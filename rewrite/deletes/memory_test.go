@@ -2,12 +2,9 @@ package deletes_test
 
 import (
 	"bufio"
-	gocontext "context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -20,6 +17,7 @@ import (
 
 	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/internal/measure"
 	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/deletes"
 	"github.com/seaice/seaice/rewrite/encode"
@@ -29,7 +27,6 @@ import (
 )
 
 const (
-	memoryDir   = "SEAICE_TEST_DELETES_DIR"
 	memoryBound = 96 << 20
 
 	memoryKeys  = 10_000_000 // in one delete, of one long
@@ -42,31 +39,16 @@ const (
 // 3,000,000 keys to small files, in a process of its own, whose peak resident
 // memory is what is looked at.
 func TestF134TenMillionKeysInLittleMemory(t *testing.T) {
-	if dir := os.Getenv(memoryDir); dir != "" {
-		applyMany(t, dir)
-		return
-	}
-	if testing.Short() {
+	if testing.Short() || measure.Race {
 		t.Skip("writes 300 MB")
 	}
-	if raceDetector {
-		t.Skip("the race detector's memory is not what is to be seen")
-	}
-	dir := t.TempDir()
-	writeKeys(t, filepath.Join(dir, "keys"), memoryKeys, true, false)
-	writeKeys(t, filepath.Join(dir, "wide"), memoryWide, true, true)
-	for i := range memoryFiles {
-		writeKeysFrom(t, filepath.Join(dir, fmt.Sprint("data", i)), int64(i*memoryRows), memoryRows, false, true)
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestF134TenMillionKeysInLittleMemory$", "-test.v")
-	cmd.Env = append(os.Environ(), memoryDir+"="+dir)
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	var idle, peak int64
-	_, err = fmt.Sscanf(string(out)[strings.Index(string(out), "memory idle"):], "memory idle %d peak %d", &idle, &peak)
-	require.NoError(t, err, "%s", out)
-	t.Logf("idle %d MiB, peak %d MiB", idle>>20, peak>>20)
-	require.Less(t, peak-idle, int64(memoryBound))
+	measure.Child(t, memoryBound, func(dir string) {
+		writeKeys(t, filepath.Join(dir, "keys"), memoryKeys, true, false)
+		writeKeys(t, filepath.Join(dir, "wide"), memoryWide, true, true)
+		for i := range memoryFiles {
+			writeKeysFrom(t, filepath.Join(dir, fmt.Sprint("data", i)), int64(i*memoryRows), memoryRows, false, true)
+		}
+	}, func(dir string, peak func(func())) { applyMany(t, dir, peak) })
 }
 
 func memorySchema() []icego.NestedField {
@@ -135,35 +117,9 @@ func writeKeysFrom(t *testing.T, path string, from, n int64, deleted, wide bool)
 	require.NoError(t, w.Flush())
 }
 
-// onDisk reads files of a directory.
-type onDisk struct {
-	filer.Reader
-	dir string
-}
-
-type diskObject struct {
-	*os.File
-	size int64
-}
-
-func (o diskObject) Size() int64         { return o.size }
-func (o diskObject) Entry() *filer.Entry { return nil }
-func (o diskObject) Stream(from, n int64) io.ReadCloser {
-	return io.NopCloser(io.NewSectionReader(o.File, from, n))
-}
-
-func (d onDisk) Open(_ gocontext.Context, p filer.Path) (filer.Object, error) {
-	f, err := os.Open(filepath.Join(d.dir, p.Name()))
-	if err != nil {
-		return nil, err
-	}
-	s, err := f.Stat()
-	return diskObject{f, s.Size()}, err
-}
-
-func applyMany(t *testing.T, dir string) {
+func applyMany(t *testing.T, dir string, peak func(func())) {
 	t.Helper()
-	q := deletes.Request{Reader: onDisk{dir: dir}, FormatVersion: 2, History: history(t, memorySchema())}
+	q := deletes.Request{Reader: &measure.Disk{Dir: dir}, FormatVersion: 2, History: history(t, memorySchema())}
 	for i := range memoryFiles {
 		name := fmt.Sprint("data", i)
 		q.Data = append(q.Data, deletes.DataFile{Location: name, At: filer.Path("/" + name), Records: memoryRows})
@@ -184,11 +140,11 @@ func applyMany(t *testing.T, dir string) {
 	// A worker has its runtime collect as soon as its budget is used up.
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	idle := peakMemory(t)
 	debug.SetMemoryLimit(int64(m.Sys-m.HeapReleased) + 80<<20)
-	res, err := deletes.Load(t.Context(), q)
+	var res *deletes.Result
+	var err error
+	peak(func() { res, err = deletes.Load(t.Context(), q) })
 	require.NoError(t, err)
-	peak := peakMemory(t)
 	for n, p := range res.Positions {
 		want := int64(0)
 		for i := range int64(memoryRows) {
@@ -201,23 +157,4 @@ func applyMany(t *testing.T, dir string) {
 	}
 	require.Greater(t, res.Passes, 2)
 	t.Logf("%d passes", res.Passes)
-	t.Logf("memory idle %d peak %d", idle, peak)
-}
-
-// peakMemory is VmHWM in bytes.
-func peakMemory(t *testing.T) int64 {
-	f, err := os.Open("/proc/self/status")
-	if err != nil {
-		t.Skip("no /proc/self/status here: " + err.Error())
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), "VmHWM:"); ok {
-			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-			require.NoError(t, err)
-			return kb << 10
-		}
-	}
-	t.Skip("no VmHWM in /proc/self/status")
-	return 0
 }

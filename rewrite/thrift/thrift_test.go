@@ -72,7 +72,7 @@ func drawValue(t *rapid.T, k thrift.Kind, depth int) thrift.Value {
 }
 
 func element(t *rapid.T, depth int) thrift.Kind {
-	k := rapid.SampledFrom(usable(depth + 1)).Draw(t, "element")
+	k := rapid.SampledFrom(usable(depth+1)).Draw(t, "element")
 	if k == thrift.False {
 		return thrift.True
 	}

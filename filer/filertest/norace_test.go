@@ -1,5 +1,0 @@
-//go:build !race
-
-package filertest_test
-
-const raceEnabled = false

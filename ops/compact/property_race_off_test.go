@@ -1,5 +1,0 @@
-//go:build !race
-
-package compact
-
-const raceDetector = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package expire_test
-
-const raceDetector = true

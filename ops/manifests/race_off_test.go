@@ -1,5 +1,0 @@
-//go:build !race
-
-package rewritemanifests_test
-
-const raced = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package deletes_test
-
-const raceDetector = false
