@@ -238,6 +238,9 @@ func (c *copier) remap(page *column.Page, in encode.Page) (encode.Page, error) {
 		return out, err
 	}
 	m.e.fault(faultMade, out.Body)
+	if m.proof.opener == nil {
+		m.proof.opener = m.e.remapper(m.leaf.Node, encode.Options{})
+	}
 	return out, m.proof.coded(&out, before)
 }
 
@@ -291,9 +294,6 @@ func (p *proof) plain(h *format.PageHeader, body []byte, c format.Codec) (uint64
 // coded compares a data page of codes that was made with the sum of the one it was
 // made of.
 func (p *proof) coded(page *encode.Page, before uint64) error {
-	if p.opener == nil {
-		p.opener = encode.NewRemapper(p.node, encode.Options{})
-	}
 	lv, codes, err := p.opener.Open(*page, p.codec, len(p.hashes))
 	if err != nil {
 		return fault.Wrap(fault.Halt, "read a page just written", err)

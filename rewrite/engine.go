@@ -44,6 +44,8 @@ type engine struct {
 	proof   *xxh3.Hasher
 	counts  counters
 	buffers buffers
+	// encoders and remappers are not used at the moment.
+	encoders, remappers sync.Pool
 	// footers is about what the footers take.
 	footers atomic.Int64
 	// broken lets tests break the bytes of pages on their way.

@@ -71,7 +71,7 @@ func (e *engine) move(ctx context.Context, index int, spans []span, l *lane) (er
 // chunk moves all spans.
 func (m *mover) chunk() error {
 	m.proof.begin(m.leaf.Node, m.e.codec, m.e.q.Verify != VerifyCounts)
-	defer m.proof.close()
+	defer m.close()
 	parts, err := m.plan()
 	defer func() {
 		for i := range parts {
@@ -103,6 +103,29 @@ func (m *mover) chunk() error {
 	return nil
 }
 
+// close leaves what others can use.
+func (m *mover) close() {
+	m.proof.close()
+	if m.enc != nil {
+		m.e.encoders.Put(m.enc)
+	}
+	for _, r := range []*encode.Remapper{m.remapper, m.proof.opener} {
+		if r != nil {
+			m.e.remappers.Put(r)
+		}
+	}
+}
+
+// remapper makes a remapper, or takes one that is not used any more.
+func (e *engine) remapper(leaf *format.Node, o encode.Options) *encode.Remapper {
+	r, ok := e.remappers.Get().(*encode.Remapper)
+	if !ok {
+		return encode.NewRemapper(leaf, o)
+	}
+	r.Reset(leaf, o)
+	return r
+}
+
 // begin makes the encoder. Where pages are copied it has the merged dictionary,
 // or none.
 func (m *mover) begin(parts []part) error {
@@ -113,9 +136,13 @@ func (m *mover) begin(parts []part) error {
 	m.bloom = o.Bloom
 	if slices.ContainsFunc(parts, func(p part) bool { return p.copied }) {
 		o.DictionaryBytes, o.Dictionary = -1, m.union
-		m.remapper = encode.NewRemapper(m.leaf.Node, o)
+		m.remapper = m.e.remapper(m.leaf.Node, o)
 	}
-	if m.enc, err = encode.NewEncoder(m.leaf.Node, o, m); err != nil || m.union == nil {
+	m.enc, _ = m.e.encoders.Get().(*encode.Encoder)
+	if m.enc == nil {
+		m.enc = new(encode.Encoder)
+	}
+	if err = m.enc.Reset(m.leaf.Node, o, m); err != nil || m.union == nil {
 		return err
 	}
 	page, err := m.union.Page(o)

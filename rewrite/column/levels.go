@@ -230,3 +230,7 @@ func unpack32(dst []uint32, src []byte, width int) {
 		dst, src = dst[n:], src[min(width, len(src)):]
 	}
 }
+
+// Codes fills dst with dictionary codes as a page has them: a byte with their
+// width, and runs. One that is not less than size is fault.Corrupt.
+func Codes(dst []uint32, src []byte, size int) error { return codes(dst, src, size) }

@@ -1,7 +1,10 @@
 package encode
 
 import (
+	"slices"
+
 	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/format"
 )
 
@@ -17,9 +20,13 @@ func (r *Remapper) Open(p Page, from format.Codec, size int) (lv []byte, codes [
 	if err != nil {
 		return nil, nil, fault.In("column "+r.asm.leaf.Name, err)
 	}
-	for n := len(r.same); n < size; n++ {
-		r.same = append(r.same, uint32(n))
-	}
-	r.codes, err = decodeCodes(r.codes[:0], values, count, r.same[:size])
+	r.codes = slices.Grow(r.codes[:0], count)[:count]
+	err = column.Codes(r.codes, values, size)
 	return lv, r.codes, fault.In("column "+r.asm.leaf.Name, err)
+}
+
+// Reset makes r serve another chunk, and keeps its buffers.
+func (r *Remapper) Reset(leaf *format.Node, o Options) {
+	r.o = o
+	r.asm.leaf, r.asm.o = leaf, &r.o
 }

@@ -19,8 +19,6 @@ type Remapper struct {
 	plain []byte
 	codes []uint32
 	enc   []byte
-	// same maps codes to themselves.
-	same []uint32
 }
 
 // NewRemapper returns a remapper for pages of a leaf. Of the options it uses
