@@ -114,6 +114,7 @@ type execution struct {
 func (e executor) prepare(ctx context.Context, p *Plan, st *commit.Stage, pr ops.Progress) (*execution, error) {
 	x := &execution{tools: e.tools, p: p, st: st, pr: pr, attempts: map[string]*attempt{}, listed: map[string]*manifests.ManifestFile{}}
 	x.known.init()
+	x.known.wanted = x.whole().inputs()
 	v, err := iceberg.Load(ctx, st.Reader(), p.header.Base.Table)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/ops"
 )
 
@@ -119,12 +120,29 @@ func (x *execution) unit(ctx context.Context, u *Unit, memory int64, last bool, 
 			return true, nil
 		}
 	case fault.Unsupported:
+	case fault.Corrupt:
+		return false, fault.In("rewrite "+u.subject(), x.unlessExpired(ctx, err))
 	default:
 		return false, fault.In("rewrite "+u.subject(), err)
 	}
 	x.drop(u, fault.Of(err).String(), err.Error())
 	x.pr.Note(fmt.Sprintf("%s is left out: %s", u.subject(), err))
 	return false, nil
+}
+
+// unlessExpired is damage, or fault.Stale if the planning snapshot left the table
+// while the run was at work: then its files may be gone, and nothing could be
+// committed.
+func (x *execution) unlessExpired(ctx context.Context, damage error) error {
+	b := x.p.header.Base
+	v, err := iceberg.Load(ctx, x.st.Reader(), b.Table)
+	if err != nil {
+		return damage
+	}
+	if _, ok := v.Snapshot(b.Snapshot); ok {
+		return damage
+	}
+	return fault.Wrap(fault.Stale, fmt.Sprintf("the planning snapshot %d was expired", b.Snapshot), damage)
 }
 
 // attempt rewrites a unit, and begins again if what failed may pass.

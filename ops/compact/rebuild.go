@@ -21,6 +21,9 @@ type attempt struct {
 	sn    *commit.Snapshot
 	list  []*manifests.ManifestFile
 	rules manifests.Rules
+	// read is how deletes of the head are read: their columns may have come after
+	// the run had begun.
+	read reading
 
 	// inputs are those that are live at the head, by path.
 	inputs map[string]*located
@@ -71,6 +74,9 @@ func (x *execution) rebuild(ctx context.Context, head *iceberg.View, st *commit.
 		return commit.Next{}, err
 	}
 	if a.rules, err = manifests.RulesFor(head.Metadata); err != nil {
+		return commit.Next{}, err
+	}
+	if a.read, err = newReading(head, x.p.header.Base.Schema); err != nil {
 		return commit.Next{}, err
 	}
 	if err := a.survey(ctx); err != nil {

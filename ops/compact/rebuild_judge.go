@@ -176,7 +176,7 @@ func (a *attempt) positions(ctx context.Context, e *located, dels []*located) (*
 	if len(dels) == 0 {
 		return &deletes.Positions{}, "", nil
 	}
-	q := loading{reader: a.st.Reader(), view: a.head, read: a.x.read, files: []*manifests.Entry{e.Entry}, memory: a.x.memory(), cache: a.x.cache}
+	q := loading{reader: a.st.Reader(), view: a.head, read: a.read, files: []*manifests.Entry{e.Entry}, memory: a.x.memory(), cache: a.x.cache}
 	for _, d := range dels {
 		if d.KeyMetadata != nil {
 			return nil, "delete " + d.Path + " is encrypted", nil

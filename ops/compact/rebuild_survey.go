@@ -39,7 +39,7 @@ type remembered struct {
 	// anything, as long as no file is watched but those in watched.
 	traces  map[manifestKey][]*manifests.Entry
 	watched map[string]bool
-	// wanted are the inputs of all units.
+	// wanted are the inputs of all units, of this part and of others.
 	wanted map[string]bool
 	// schema is the one that inputs, deletes and traces were read under.
 	schema *iceberg.SchemaID
@@ -96,15 +96,14 @@ func (a *attempt) survey(ctx context.Context) error {
 // that held them at planning, and only for those that are not there in others.
 func (x *execution) find(ctx context.Context, head *iceberg.View, list []*manifests.ManifestFile, seek []sought) (map[string]*located, error) {
 	x.known.of(head.Metadata)
-	want := map[string]bool{}
 	first := map[string]bool{}
 	for _, s := range seek {
-		want[s.path] = true
+		x.known.wanted[s.path] = true
 		first[s.manifest] = true
 	}
 	found := map[string]*located{}
 	take := func(m *manifests.ManifestFile) error {
-		got, err := x.inputsOf(ctx, head, m, want)
+		got, err := x.inputsOf(ctx, head, m)
 		if err != nil {
 			return err
 		}
@@ -146,8 +145,9 @@ func (x *execution) find(ctx context.Context, head *iceberg.View, list []*manife
 	return found, nil
 }
 
-// inputsOf are the inputs among the live entries of a data manifest.
-func (x *execution) inputsOf(ctx context.Context, head *iceberg.View, m *manifests.ManifestFile, want map[string]bool) ([]*located, error) {
+// inputsOf are the inputs among the live entries of a data manifest: all that are
+// wanted ever, because the answer is kept.
+func (x *execution) inputsOf(ctx context.Context, head *iceberg.View, m *manifests.ManifestFile) ([]*located, error) {
 	if got, ok := x.known.inputs[keyOf(m)]; ok {
 		return got, nil
 	}
@@ -157,7 +157,7 @@ func (x *execution) inputsOf(ctx context.Context, head *iceberg.View, m *manifes
 		if err != nil {
 			return nil, err
 		}
-		if e.Live() && e.Content == manifests.Data && want[e.Path] {
+		if e.Live() && e.Content == manifests.Data && x.known.wanted[e.Path] {
 			got = append(got, &located{Entry: lean(e), manifest: m.Path})
 		}
 	}

@@ -1,0 +1,153 @@
+package compact
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/filer/filertest"
+	"github.com/seaice/seaice/internal/model"
+	"github.com/seaice/seaice/ops"
+	"github.com/seaice/seaice/rewrite"
+)
+
+// F137: what an earlier run finished is committed by the first part of the next
+// one, whichever part it is of and whether or not the head moved since planning.
+func TestF137ResumedInPartsOnAMovedHead(t *testing.T) {
+	fl := filertest.New(filertest.Options{})
+	tb := scene(t, fl, model.Config{Version: 2, Spec: "region"})
+	together(t, tb)
+	dies(t, fl, atSwap(tb))
+	var merges atomic.Int64
+	q := requestWith(nil)
+	q.Planned = func(ops.Plan) error {
+		tb.Append(tb.R(int64(5000), "elsewhere"))
+		return nil
+	}
+	all, err := runnerWith(fl, inParts(counting(&merges))).Run(t.Context(), q)
+	require.NoError(t, err)
+	require.Equal(t, ops.Finished, all[0].Status, "%+v", all[0].Reasons)
+	sound(t, fl, tb.Table)
+	tidy(t, fl, tb.Table)
+	require.Equal(t, int64(2), all[0].Counters["units-resumed"], "%+v", all[0].Reasons)
+	require.Zero(t, merges.Load())
+}
+
+// An equality delete by a column that came after the run had begun.
+func TestLateEqualityDeleteByANewColumn(t *testing.T) {
+	for name, c := range map[string]struct {
+		key  any
+		gone int
+	}{"a value": {int32(5), 0}, "null": {nil, 9}} {
+		t.Run(name, func(t *testing.T) {
+			versions(t, 2, func(t *testing.T, version int) {
+				fl := filertest.New(filertest.Options{})
+				tb := scene(t, fl, model.Config{Version: version})
+				small(tb, 1, 3, 3, "eu")
+				res, err := between(t, fl, tb.Table, nil, func() {
+					tb.Add("extra", "int")
+					tb.EqualityDelete([]string{"extra"}, tb.R(int64(0), nil, c.key))
+					tb.Append(tb.R(int64(50), "eu", int32(5)))
+				})
+				require.NoError(t, err)
+				require.Contains(t, []ops.Status{ops.Finished, ops.NothingToDo}, res.Status, "%s %+v", res.Message, res.Reasons)
+				sound(t, fl, tb.Table)
+				tidy(t, fl, tb.Table)
+				require.Len(t, tb.Head("").Rows, 10-c.gone)
+			})
+		})
+	}
+}
+
+// Somebody replaced the inputs of a unit while another was being rewritten,
+// expired what was before and removed the files: the unit is lost, the others are
+// not, and the table is not called corrupt.
+func TestInputsExpiredAndRemovedMeanwhile(t *testing.T) {
+	fl := filertest.New(filertest.Options{})
+	tb := regions(t, fl, 2, 3)
+	victims := tb.Head("").DataFiles()[2:4]
+	acted := false
+	tl := realTools()
+	tl.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
+		if !acted {
+			acted = true
+			region := fmt.Sprint(victims[0].File.Partition[1000])
+			var rows []model.RowID
+			for _, v := range victims {
+				if fmt.Sprint(v.File.Partition[1000]) == region && !strings.Contains(q.Sources[0].Location, "region="+region) {
+					rows = append(rows, v.File.RowsAt(0)...)
+				}
+			}
+			require.NotEmpty(t, rows)
+			tb.Overwrite(rows)
+			for _, v := range victims {
+				fl.RemoveAll(v.File.At)
+			}
+		}
+		return rewrite.Merge(ctx, q)
+	}
+	res, err := runTools(t.Context(), fl, tl, map[string]string{"memory_budget_mb": "64"})
+	require.NoError(t, err)
+	require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)
+	require.Equal(t, int64(2), res.Counters["units"])
+}
+
+// The least budget is enough for files of usual shapes.
+func TestF134LeastMemory(t *testing.T) {
+	fl := filertest.New(filertest.Options{})
+	tb := scene(t, fl, model.Config{Version: 2})
+	var files []*model.File
+	for n := range 4 {
+		files = append(files, tb.FileWith(model.Options{Layout: model.Layout{RowGroupRows: 1000}}, many(tb, 5000*n, 3000)...))
+	}
+	tb.DeleteAt(files[0], 0, 10, 2999)
+	tb.EqualityDelete([]string{"id"}, tb.R(int64(5001), nil))
+	res, err := runCompact(t.Context(), fl, map[string]string{"memory_budget_mb": "16"})
+	require.NoError(t, err)
+	require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)
+	sound(t, fl, tb.Table)
+}
+
+// The planning snapshot was expired and its files are gone while the run was at
+// work: it is overtaken, and the table is not called corrupt.
+func TestPlanningSnapshotExpiredMeanwhile(t *testing.T) {
+	fl := filertest.New(filertest.Options{})
+	tb := regions(t, fl, 2, 3)
+	acted := false
+	tl := realTools()
+	tl.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
+		if !acted {
+			acted = true
+			old := tb.Head("")
+			var rows []model.RowID
+			for _, e := range old.DataFiles() {
+				rows = append(rows, e.File.RowsAt(0)...)
+			}
+			tb.Overwrite(rows)
+			tb.Do(tb.Edit(ctx, func(doc map[string]any) {
+				all := doc["snapshots"].([]any)
+				doc["snapshots"] = all[len(all)-1:]
+				log := doc["snapshot-log"].([]any)
+				doc["snapshot-log"] = log[len(log)-1:]
+			}))
+			now := map[string]bool{}
+			for _, m := range tb.Head("").Manifests {
+				now[m.Path] = true
+			}
+			for _, m := range old.Manifests {
+				if !now[m.Path] {
+					fl.RemoveAll(m.At)
+				}
+			}
+		}
+		return rewrite.Merge(ctx, q)
+	}
+	_, err := runTools(t.Context(), fl, tl, map[string]string{"memory_budget_mb": "64"})
+	require.Equal(t, fault.Stale, fault.Of(err), "%v", err)
+	tidy(t, fl, tb.Table)
+}
