@@ -21,6 +21,8 @@ var notable = []string{
 	"github.com/parquet-go/parquet-go",
 	"github.com/RoaringBitmap/roaring/v2",
 	"github.com/klauspost/compress",
+	"github.com/pierrec/lz4/v4",
+	"github.com/andybalholm/brotli",
 }
 
 // versions is what seaice version prints.
