@@ -73,6 +73,10 @@ func (f *filler) inputs() error {
 			wishes = append(wishes, wish{c.manifest, c.entry, place{u, k}})
 			s.least, s.most = min(s.least, c.seq), max(s.most, c.seq)
 		}
+		if base := w.p.header.Base; s.most > base.Sequence {
+			// Outputs get the snapshot's number: older deletes would hit their rows.
+			return fault.New(fault.Corrupt, fmt.Sprintf("snapshot %d has sequence number %d and a file of number %d", base.Snapshot, base.Sequence, s.most))
+		}
 		w.p.units = append(w.p.units, unit)
 		f.spans = append(f.spans, s)
 		f.parts[p.key] = append(f.parts[p.key], u)
