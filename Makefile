@@ -27,7 +27,7 @@ endif
 
 REPORT = $(GO) run ./tools/testreport
 
-.PHONY: help build weed readers demo test proof interop golden fuzz bench failures lint clean
+.PHONY: help build weed readers demo test proof interop golden fuzz bench chart failures lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -79,6 +79,9 @@ fuzz: ## run every fuzz target for FUZZTIME=30s
 bench: bin/weed ## run the benchmarks, or those of BENCH=name,name
 	$(GO) build -o bin/bench ./bench
 	bin/bench -run '$(BENCH)'
+
+chart: ## draw docs/benchmarks.svg from the lines in docs/benchmarks.md
+	$(GO) run ./tools/benchchart <docs/benchmarks.md >docs/benchmarks.svg
 
 failures: ## write docs/failures.md from the names of the tests
 	$(GO) run ./tools/failures
