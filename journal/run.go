@@ -267,6 +267,16 @@ func (r *Run) Renew(ctx context.Context) error {
 	})
 }
 
+// Hold makes sure that nobody takes over what the run staged while it is being
+// discarded. An owner's lease is renewed, which is fault.Stale once the run was
+// revoked: its files may be another's by then. Who resolves a run holds it.
+func (r *Run) Hold(ctx context.Context) error {
+	if r.role == resolver {
+		return nil
+	}
+	return r.Renew(ctx)
+}
+
 // Release gives the lease up, so that anybody may resolve the run at once: for
 // a run that ends without knowing its outcome.
 func (r *Run) Release(ctx context.Context) error {

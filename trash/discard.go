@@ -11,10 +11,14 @@ import (
 )
 
 // Discard implements journal.Trasher: it removes what a run staged. Only files
-// that the run may have created are touched, told by their names. Movement maps
+// that the run may have created are touched, told by their names, and only while
+// the run is still its owner's. Movement maps
 // lie outside of all buckets and are deleted.
 func (t *Trash) Discard(ctx context.Context, run *journal.Run, files []journal.File) (journal.Discarded, error) {
 	var d journal.Discarded
+	if err := run.Hold(ctx); err != nil {
+		return d, err
+	}
 	var errs []error
 	var inBucket []journal.File
 	for _, f := range files {

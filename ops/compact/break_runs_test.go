@@ -168,3 +168,63 @@ func TestF084SnapshotBelowItsFiles(t *testing.T) {
 	require.Equal(t, fault.Corrupt, fault.Of(err), "%v", err)
 	require.Equal(t, before, physicalFiles(t, fl))
 }
+
+// A run that is slow and not dead: its lease ran out, another took over what it
+// had finished and committed it. It must neither commit nor clean up what is the
+// other's now.
+func TestOvertakenRunLeavesWhatAnotherTookOver(t *testing.T) {
+	for name, at := range map[string]func(tb *model.Scene) func(filertest.Call) bool{
+		"at the swap": atSwap,
+		"at the second map": func(*model.Scene) func(filertest.Call) bool {
+			n := 0
+			return func(c filertest.Call) bool {
+				if c.Op == filertest.OpPut && strings.HasSuffix(c.Path.Name(), ".map") {
+					n++
+				}
+				return n == 2
+			}
+		},
+		"at the list": func(*model.Scene) func(filertest.Call) bool {
+			return func(c filertest.Call) bool {
+				return c.Op == filertest.OpPut && strings.HasPrefix(c.Path.Name(), "snap-")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			versions(t, 2, func(t *testing.T, version int) {
+				fl := filertest.New(filertest.Options{})
+				tb, eu, _ := twoRegions(t, fl, version)
+				acted, now := false, at(tb)
+				slow := fl.Reopen()
+				var second ops.Result
+				slow.OnCall(func(c filertest.Call) *filertest.Fault {
+					if !acted && now(c) {
+						acted = true
+						leaseOut(fl)
+						tb.DeleteAt(eu[1], 2)
+						var err error
+						second, err = runCompact(t.Context(), fl, nil)
+						require.NoError(t, err)
+					}
+					return nil
+				})
+				first, err := runCompact(t.Context(), slow, nil)
+				require.True(t, acted)
+				if err != nil {
+					require.Equal(t, fault.Stale, fault.Of(err), "%v", err)
+				} else {
+					require.Equal(t, ops.NothingToDo, first.Status)
+				}
+				require.Equal(t, ops.Finished, second.Status)
+				require.Positive(t, second.Counters["units-resumed"])
+				require.GreaterOrEqual(t, len(mapFiles(fl)), 2, "maps are for whoever has to follow rows later")
+				sound(t, fl, tb.Table)
+				require.NoError(t, later(t, fl))
+				sound(t, fl, tb.Table)
+				if name != "at the list" { // which was created when the other had looked
+					tidy(t, fl, tb.Table)
+				}
+			})
+		})
+	}
+}
