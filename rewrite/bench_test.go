@@ -18,7 +18,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	icego "github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/rewrite"
@@ -40,7 +40,7 @@ var eventSchema = icego.NewSchema(0,
 
 // eventFiles makes files of events from a fixed seed.
 func eventFiles(t require.TestingT, files, rows int, codec compress.Compression) [][]byte {
-	sc, err := table.SchemaToArrowSchema(eventSchema, nil, true, false)
+	sc, err := icetable.SchemaToArrowSchema(eventSchema, nil, true, false)
 	require.NoError(t, err)
 	rng := rand.New(rand.NewSource(42)) //nolint:gosec // reproducible data
 	paths := make([]string, 5000)

@@ -47,6 +47,10 @@ func (m *mover) copy(p *part) error {
 			continue
 		}
 		if c.past(&page) {
+			// The last row must not go on in this page.
+			if _, err := c.count(&page); err != nil || page.Rows < 0 {
+				return within(err, 0, 0)
+			}
 			break
 		}
 		if err := c.page(&page); err != nil {
@@ -86,11 +90,22 @@ func (c *copier) past(page *column.Page) bool {
 // page moves one page.
 func (c *copier) page(page *column.Page) error {
 	p := c.p
+	if page.Header.Values == 0 {
+		return nil // it says nothing, and readers need not expect it
+	}
+	if err := c.begins(page); err != nil {
+		return err
+	}
 	if p.whole {
 		return c.all(page)
 	}
 	if page.Rows < 0 {
 		return fault.New(fault.Corrupt, "it is not known which rows a page has")
+	}
+	// Nothing is cut by rows that an index merely states.
+	stated := page.Rows
+	if n, err := c.count(page); err != nil || n != stated || page.Rows != stated {
+		return within(err, n, stated)
 	}
 	first := p.base + page.FirstRow
 	from, to := max(first, p.first), min(first+page.Rows, p.first+p.span.rows)
@@ -107,36 +122,67 @@ func (c *copier) page(page *column.Page) error {
 	return c.decode(page, first, from, to)
 }
 
+// begins makes sure that a page of a repeated column begins with a row and has as
+// many as it is said to, where pages are cut by these numbers or readers will be
+// told them: a row that lies in two pages would lose its end. The first page of a
+// part must begin with a row in any case, or it would add to another source's.
+func (c *copier) begins(page *column.Page) error {
+	p := c.p
+	if p.node.MaxRep == 0 || p.whole && page.Header.Type == format.DataPage && c.rows > 0 {
+		return nil
+	}
+	if err := p.decoder.Levels(*page, &c.batch); err != nil {
+		return err
+	}
+	if c.batch.Rep[0] != 0 {
+		return fault.New(fault.Corrupt, "a page begins within a row")
+	}
+	if page.Rows >= 0 && int64(c.batch.Rows) != page.Rows {
+		return fault.New(fault.Corrupt, fmt.Sprintf("a page has %d rows, %d were announced", c.batch.Rows, page.Rows))
+	}
+	return nil
+}
+
 // all moves a page of a part of which all pages move.
 func (c *copier) all(page *column.Page) error {
 	p := c.p
-	first, rows := p.first+c.rows, page.Rows
-	if rows < 0 {
-		var err error
-		if rows, err = c.count(page); err != nil {
-			return err
-		}
+	first := p.first + c.rows
+	rows, err := c.count(page)
+	if err != nil {
+		return err
 	}
 	c.rows += rows
 	if p.movable(&page.Header) {
 		c.m.moved(c.feed.s, first, rows)
 		return c.move(page)
 	}
-	if p.node.MaxRep > 0 && p.offsets == nil && page.Header.Type == format.DataPage {
+	if p.node.MaxRep > 0 && (page.Rows < 0 || p.offsets == nil && page.Header.Type == format.DataPage) {
 		return fault.New(fault.Corrupt, "a page is not encoded as the column says")
 	}
 	return c.decode(page, first, first, first+rows)
 }
 
-// count counts the rows that begin in a page by its repetition levels. If it
-// begins at one the page gets that number.
+// within is the error of a page that has other rows than those stated.
+func within(err error, rows, stated int64) error {
+	if err != nil {
+		return err
+	}
+	return fault.New(fault.Corrupt, fmt.Sprintf("a page in which %d rows should begin has %d, or begins within a row", stated, rows))
+}
+
+// count counts the rows that begin in a page by its repetition levels. It becomes
+// the page's number if it begins at a row, else that is -1.
 func (c *copier) count(page *column.Page) (int64, error) {
+	if c.p.node.MaxRep == 0 {
+		return page.Rows, nil
+	}
 	if err := c.p.decoder.Levels(*page, &c.batch); err != nil {
 		return 0, err
 	}
 	n := int64(bytes.Count(c.batch.Rep, []byte{0}))
-	if len(c.batch.Rep) > 0 && c.batch.Rep[0] == 0 {
-		page.Rows = n
+	page.Rows = n
+	if len(c.batch.Rep) > 0 && c.batch.Rep[0] != 0 {
+		page.Rows = -1
 	}
 	return n, nil
 }
@@ -145,7 +191,7 @@ func (c *copier) count(page *column.Page) (int64, error) {
 // without, to of the file. The page begins at row first.
 func (c *copier) decode(page *column.Page, first, from, to int64) error {
 	f := c.feed
-	if err := c.p.load(c.m); err != nil {
+	if err := c.p.load(); err != nil {
 		return err
 	}
 	if err := c.p.decoder.Decode(*page, &f.raw); err != nil {
@@ -192,7 +238,7 @@ func (c *copier) move(page *column.Page) error {
 	}
 	switch {
 	case coded && !p.codes.Identity:
-		if out, err = c.remap(page, out); err != nil {
+		if out, err = c.remap(out); err != nil {
 			return err
 		}
 		m.e.counts.remapped.Add(size)
@@ -220,7 +266,7 @@ func (c *copier) move(page *column.Page) error {
 
 // remap gives the page the codes of the merged dictionary. Its levels stay the
 // bytes they are, so the proof is about those and about the value of each code.
-func (c *copier) remap(page *column.Page, in encode.Page) (encode.Page, error) {
+func (c *copier) remap(in encode.Page) (encode.Page, error) {
 	m, p := c.m, c.p
 	lv, codes, err := m.remapper.Open(in, p.chunk.Codec, len(p.codes.Codes))
 	if err != nil {

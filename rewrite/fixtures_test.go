@@ -18,7 +18,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	icego "github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/fault"
@@ -76,7 +76,7 @@ func fixtureSchema(content []byte) (s *icego.Schema, rows int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	s, err = table.ArrowSchemaToIcebergWithFreshIDs(sc, true)
+	s, err = icetable.ArrowSchemaToIcebergWithFreshIDs(sc, true)
 	return s, r.NumRows(), err
 }
 

@@ -76,7 +76,6 @@ func TestF134MergeKeepsToItsMemory(t *testing.T) {
 			for _, b := range contents {
 				w.add(b, make([]row, c.rows), nil)
 			}
-			contents = nil
 			const limit = 64 << 20
 			w.request.MemoryBytes, w.request.Copying = limit, c.copying
 			h := newHeap()

@@ -3,6 +3,7 @@ package rewrite_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -19,7 +20,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	icego "github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
+	icetable "github.com/apache/iceberg-go/table"
 	pqgo "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -426,7 +427,7 @@ func drawStyle(t *rapid.T) style {
 
 // writeRows writes a file with arrow-go, ids on every node unless bare.
 func writeRows(t require.TestingT, schema *icego.Schema, rows []row, s style, bare bool) []byte {
-	sc, err := table.SchemaToArrowSchema(schema, nil, !bare, false)
+	sc, err := icetable.SchemaToArrowSchema(schema, nil, !bare, false)
 	require.NoError(t, err)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, sc)
 	defer b.Release()
@@ -469,7 +470,7 @@ func writeRows(t require.TestingT, schema *icego.Schema, rows []row, s style, ba
 	pw := pqgo.NewGenericWriter[any](&second, options...)
 	reader := pqgo.NewReader(in)
 	_, err = pqgo.CopyRows(pw, reader)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, reader.Close())

@@ -178,7 +178,7 @@ func (p *part) coded() bool {
 }
 
 // load makes the decoder know the dictionary of the chunk.
-func (p *part) load(m *mover) error {
+func (p *part) load() error {
 	if p.decoder == nil {
 		p.decoder = p.src.file.Decoder(p.group, p.from.Leaf)
 	}

@@ -65,18 +65,16 @@ func (s *sum) level(rep, def byte, value uint64) {
 func (s *sum) add(b *column.Batch, maxDef int) {
 	s.values += int64(b.Levels)
 	v := 0
-	at := func(int) uint64 { return 0 }
-	switch {
-	case b.Values.Width == 8:
+	at := func(i int) uint64 { return hashValue(b.Values.At(i)) }
+	switch b.Values.Width {
+	case 8:
 		at = func(i int) uint64 {
 			return fold(binary.LittleEndian.Uint64(b.Values.Data[i*8:])^mixC, 8^mixD)
 		}
-	case b.Values.Width == 4:
+	case 4:
 		at = func(i int) uint64 {
 			return fold(uint64(binary.LittleEndian.Uint32(b.Values.Data[i*4:]))^mixC, 4^mixD)
 		}
-	default:
-		at = func(i int) uint64 { return hashValue(b.Values.At(i)) }
 	}
 	for i := range b.Levels {
 		rep, def := byte(0), byte(maxDef)
