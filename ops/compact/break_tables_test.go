@@ -199,3 +199,61 @@ func TestF084UpgradedTable(t *testing.T) {
 		})
 	}
 }
+
+// A spec of void fields is one without fields to equality deletes, and one like
+// any other to position deletes.
+func TestF070VoidSpec(t *testing.T) {
+	versions(t, 2, func(t *testing.T, version int) {
+		fl := filertest.New(filertest.Options{})
+		tb := scene(t, fl, model.Config{Version: version, Spec: "region"})
+		eu, us := small(tb, 1, 2, 4, "eu"), small(tb, 100, 2, 4, "us")
+		tb.Respec("void(region)")
+		none := small(tb, 200, 2, 4, "eu")
+		tb.EqualityDelete([]string{"id"}, tb.R(int64(2), nil), tb.R(int64(102), nil), tb.R(int64(202), nil))
+		tb.DeleteAt(none[0], 3)
+		tb.DeleteAt(eu[1], 3)
+		again := small(tb, 2, 2, 1, "eu") // ids 2 and 3, after the delete
+		res, err := between(t, fl, tb.Table, map[string]string{"max_partitions": "2"}, func() {
+			tb.EqualityDelete([]string{"id"}, tb.R(int64(3), nil), tb.R(int64(103), nil), tb.R(int64(203), nil))
+			tb.DeleteAt(none[1], 0)
+			tb.DeleteAt(us[1], 0)
+			tb.DeleteAt(again[0], 0)
+		})
+		require.NoError(t, err)
+		require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)
+		sound(t, fl, tb.Table)
+		tidy(t, fl, tb.Table)
+		require.Equal(t, int64(2), res.Counters["units"])
+		res = done(t, fl, map[string]string{"delete_file_threshold": "1"})
+		sound(t, fl, tb.Table)
+		require.Empty(t, deleteFiles(tb.Table), "%+v", res)
+	})
+}
+
+// F066: the column of an old spec was dropped. Its files cannot be written again,
+// and what deletes their rows stays, while those of the spec of today are
+// compacted.
+func TestF066DroppedPartitionColumn(t *testing.T) {
+	versions(t, 2, func(t *testing.T, version int) {
+		fl := filertest.New(filertest.Options{})
+		tb := scene(t, fl, model.Config{Version: version, Schema: model.Columns(t, "id long!, region string, x int"), Spec: "region"})
+		old := tb.File(tb.R(int64(1), "eu", int32(1)), tb.R(int64(2), "eu", int32(2)))
+		tb.File(tb.R(int64(3), "eu", int32(3)), tb.R(int64(4), "eu", int32(4)))
+		tb.Respec("")
+		tb.Do(tb.DropColumn(t.Context(), "region"))
+		tb.File(tb.R(int64(5), int32(5)), tb.R(int64(6), int32(6)))
+		tb.File(tb.R(int64(7), int32(7)), tb.R(int64(8), int32(8)))
+		tb.EqualityDelete([]string{"id"}, tb.R(int64(3), nil), tb.R(int64(5), nil))
+		tb.DeleteAt(old, 0)
+		res, err := between(t, fl, tb.Table, nil, func() {
+			tb.EqualityDelete([]string{"id"}, tb.R(int64(4), nil), tb.R(int64(8), nil))
+			tb.DeleteAt(old, 1)
+		})
+		require.NoError(t, err)
+		require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)
+		cause(t, res.Reasons, "unwritable-spec")
+		sound(t, fl, tb.Table)
+		tidy(t, fl, tb.Table)
+		require.Len(t, tb.Head("").Rows, 2)
+	})
+}
