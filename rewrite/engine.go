@@ -95,6 +95,9 @@ func Merge(ctx context.Context, q Request) (res Result, err error) {
 		// One column at a time takes less.
 		res, _, err = merge(ctx, &q, 1)
 	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && fault.Of(err) == fault.Unknown {
+		err = fault.Wrap(fault.Canceled, "merge", err)
+	}
 	return res, err
 }
 

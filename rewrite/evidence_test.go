@@ -1,13 +1,16 @@
 package rewrite_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	icego "github.com/apache/iceberg-go"
+	pqgo "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -304,3 +307,76 @@ func (f *failing) Done(ctx context.Context) (rewrite.Stored, error) {
 }
 
 func (f *failing) Abort() { f.aborted = true }
+
+// TestMergeFillsBloomFilters looks every value up in the filters of outputs.
+func TestMergeFillsBloomFilters(t *testing.T) {
+	for _, c := range []rewrite.Copying{rewrite.CopyNever, rewrite.CopyForced} {
+		for _, deleted := range []bool{false, true} {
+			w := smallWorld(t, deleted)
+			w.request.Copying = c
+			for _, column := range []string{"id", "s", "l.element"} {
+				w.request.Table.Properties["write.parquet.bloom-filter-enabled.column."+column] = "true"
+			}
+			res := w.merge(t)
+			require.Len(t, res.Outputs, 1)
+			content := w.filer.Content(res.Outputs[0].At)
+			f, err := pqgo.OpenFile(bytes.NewReader(content), int64(len(content)))
+			require.NoError(t, err)
+			require.Len(t, f.RowGroups(), 1)
+			chunks := f.RowGroups()[0].ColumnChunks()
+			found := 0
+			for _, r := range w.want {
+				values := []pqgo.Value{pqgo.ValueOf(r.(row)[1])}
+				if s, ok := r.(row)[2].(string); ok {
+					ok, err := chunks[1].BloomFilter().Check(pqgo.ValueOf(s))
+					require.NoError(t, err)
+					require.True(t, ok, s)
+				}
+				ok, err := chunks[0].BloomFilter().Check(values[0])
+				require.NoError(t, err)
+				require.True(t, ok)
+				l, _ := r.(row)[3].([]any)
+				for _, x := range l {
+					if x == nil {
+						continue
+					}
+					ok, err := chunks[2].BloomFilter().Check(pqgo.ValueOf(x))
+					require.NoError(t, err)
+					require.True(t, ok)
+					found++
+				}
+			}
+			require.Positive(t, found)
+			no := 0
+			for i := range 100 {
+				if ok, err := chunks[1].BloomFilter().Check(pqgo.ValueOf(fmt.Sprintf("absent %d", i))); err == nil && ok {
+					no++
+				}
+			}
+			require.Less(t, no, 30)
+		}
+	}
+}
+
+// TestMergeStopsWhenAsked cancels in the middle of a merge.
+func TestMergeStopsWhenAsked(t *testing.T) {
+	for n := range 8 {
+		w := smallWorld(t, true)
+		ctx, cancel := context.WithCancel(context.Background())
+		calls := 0
+		s := &failing{fail: func() error {
+			if calls++; calls > n {
+				cancel()
+				return ctx.Err()
+			}
+			return nil
+		}}
+		w.request.Create = func(context.Context, int) (rewrite.Sink, error) { return s, nil }
+		_, err := rewrite.Merge(ctx, w.request)
+		if err != nil {
+			require.Equal(t, fault.Canceled, fault.Of(err), "%v", err)
+			require.True(t, s.aborted)
+		}
+		cancel()
+	}
+}
