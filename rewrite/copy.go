@@ -93,9 +93,6 @@ func (c *copier) page(page *column.Page) error {
 	if page.Header.Values == 0 {
 		return nil // it says nothing, and readers need not expect it
 	}
-	if err := c.begins(page); err != nil {
-		return err
-	}
 	if p.whole {
 		return c.all(page)
 	}
@@ -122,27 +119,6 @@ func (c *copier) page(page *column.Page) error {
 	return c.decode(page, first, from, to)
 }
 
-// begins makes sure that a page of a repeated column begins with a row and has as
-// many as it is said to, where pages are cut by these numbers or readers will be
-// told them: a row that lies in two pages would lose its end. The first page of a
-// part must begin with a row in any case, or it would add to another source's.
-func (c *copier) begins(page *column.Page) error {
-	p := c.p
-	if p.node.MaxRep == 0 || p.whole && page.Header.Type == format.DataPage && c.rows > 0 {
-		return nil
-	}
-	if err := p.decoder.Levels(*page, &c.batch); err != nil {
-		return err
-	}
-	if c.batch.Rep[0] != 0 {
-		return fault.New(fault.Corrupt, "a page begins within a row")
-	}
-	if page.Rows >= 0 && int64(c.batch.Rows) != page.Rows {
-		return fault.New(fault.Corrupt, fmt.Sprintf("a page has %d rows, %d were announced", c.batch.Rows, page.Rows))
-	}
-	return nil
-}
-
 // all moves a page of a part of which all pages move.
 func (c *copier) all(page *column.Page) error {
 	p := c.p
@@ -150,6 +126,10 @@ func (c *copier) all(page *column.Page) error {
 	rows, err := c.count(page)
 	if err != nil {
 		return err
+	}
+	if page.Rows < 0 && (c.rows == 0 || page.Header.Type == format.DataPageV2) {
+		// It would add to a row of the part before; pages of version 2 never do.
+		return fault.New(fault.Corrupt, "a page begins within a row, there is none before it")
 	}
 	c.rows += rows
 	if p.movable(&page.Header) {

@@ -250,11 +250,22 @@ func (p *Pages) loadIndex() error {
 		return nil
 	}
 	x, err := p.f.OffsetIndex(p.group, p.leaf)
-	p.index, p.noIndex = x, x == nil || len(x.Pages) == 0
+	p.index, p.noIndex = x, x == nil || len(x.Pages) == 0 || p.node.MaxRep > 0 && within(x)
 	if p.noIndex {
 		p.index = nil
 	}
 	return err
+}
+
+// within reports that an offset index has pages in which no row begins: pages that
+// have an index must not lie within rows (PageIndex.md), so that it is of no use.
+func within(x *format.OffsetIndex) bool {
+	for i := 1; i < len(x.Pages); i++ {
+		if x.Pages[i].FirstRow == x.Pages[i-1].FirstRow {
+			return true
+		}
+	}
+	return false
 }
 
 // count says which rows a data page has and adds them and its values up.
@@ -274,7 +285,8 @@ func (p *Pages) count(page *Page) error {
 	case v2:
 		page.Rows = int64(h.Rows)
 	}
-	if v2 && (h.Rows > h.Values || flat && h.Rows != h.Values) {
+	if v2 && (h.Rows > h.Values || flat && h.Rows != h.Values || h.Rows == 0 && h.Values > 0) {
+		// Pages of version 2 begin with a row (parquet.thrift, DataPageHeaderV2).
 		return fault.New(fault.Corrupt, fmt.Sprintf("it has %d rows in %d values", h.Rows, h.Values))
 	}
 	if p.index != nil {
@@ -313,3 +325,7 @@ func (p *Pages) located(page *Page) error {
 	page.FirstRow, page.Rows = first, end-first
 	return nil
 }
+
+// Start begins to read the first pages, so that Next finds them read. Before any
+// other call.
+func (p *Pages) Start() error { return p.w.start() }
