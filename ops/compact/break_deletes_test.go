@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/commit"
+	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer/filertest"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/internal/model"
@@ -130,4 +131,94 @@ func TestF072SummariesOfFloats(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.in, admits(part, []manifests.FieldSummary{{Lower: bits(c.lower), Upper: bits(c.upper)}}, tuple), "%+v", c)
 	}
+}
+
+// peerAdds commits entries as they are, those of deletes and of data apart.
+func peerAdds(t testing.TB, fl *filertest.Filer, tb *model.Scene, entries func(live []*manifests.Entry) []*manifests.Entry) {
+	t.Helper()
+	peerCommits(t, fl, tb, func(ctx context.Context, head *iceberg.View, st *commit.Stage) (commit.Next, error) {
+		a := peerAttempt(t, head, st)
+		list, err := a.sn.Manifests(ctx)
+		require.NoError(t, err)
+		var live []*manifests.Entry
+		for _, m := range list {
+			for x, err := range manifests.EntriesOf(ctx, st.Reader(), head.Locations, m, manifests.ReadOptions{}) {
+				require.NoError(t, err)
+				if x.Live() {
+					live = append(live, x.Clone())
+				}
+			}
+		}
+		fresh, err := a.added(ctx, entries(live))
+		require.NoError(t, err)
+		return a.sn.Finish(ctx, "append", append(fresh, list...), commit.Summary{})
+	})
+}
+
+// A table that lists a delete twice, or a data file under two spellings, is damaged
+// or strange, and no fault of this program that would stop it for all tables.
+func TestEntriesThatAreThereTwice(t *testing.T) {
+	added := func(e *manifests.Entry) *manifests.Entry {
+		return &manifests.Entry{Status: manifests.Added, File: e.File}
+	}
+	t.Run("delete", func(t *testing.T) {
+		fl := filertest.New(filertest.Options{})
+		tb := scene(t, fl, model.Config{Version: 2})
+		files := small(tb, 1, 3, 4, "eu")
+		tb.DeleteAt(files[0], 0)
+		peerAdds(t, fl, tb, func(live []*manifests.Entry) []*manifests.Entry {
+			var out []*manifests.Entry
+			for _, e := range live {
+				if e.Content != manifests.Data {
+					out = append(out, added(e), added(e))
+				}
+			}
+			return out
+		})
+		res, err := runCompact(t.Context(), fl, nil)
+		require.NoError(t, err)
+		require.Equal(t, ops.Finished, res.Status)
+		require.NoError(t, tb.Refresh(t.Context()))
+		require.Empty(t, deleteFiles(tb.Table))
+		require.NoError(t, model.Check(t.Context(), tb.Table))
+	})
+	t.Run("data file", func(t *testing.T) {
+		fl := filertest.New(filertest.Options{})
+		tb := scene(t, fl, model.Config{Version: 2})
+		files := small(tb, 1, 3, 4, "eu")
+		tb.DeleteAt(files[0], 0)
+		before := physicalFiles(t, fl)
+		peerAdds(t, fl, tb, func(live []*manifests.Entry) []*manifests.Entry {
+			for _, e := range live {
+				if e.Path == files[0].Path {
+					e.Path = strings.Replace(e.Path, "s3://", "s3a://", 1)
+					return []*manifests.Entry{added(e)}
+				}
+			}
+			return nil
+		})
+		_, err := runCompact(t.Context(), fl, nil)
+		require.NotEqual(t, fault.Halt, fault.Of(err), "%v", err)
+		require.Equal(t, len(before)+1, len(physicalFiles(t, fl)))
+	})
+	t.Run("data file meanwhile", func(t *testing.T) {
+		fl := filertest.New(filertest.Options{})
+		tb := scene(t, fl, model.Config{Version: 2})
+		files := small(tb, 1, 3, 4, "eu")
+		before := physicalFiles(t, fl)
+		_, err := between(t, fl, tb.Table, nil, func() {
+			peerAdds(t, fl, tb, func(live []*manifests.Entry) []*manifests.Entry {
+				for _, e := range live {
+					if e.Path == files[0].Path {
+						return []*manifests.Entry{added(e)}
+					}
+				}
+				return nil
+			})
+			tb.Do(tb.Refresh(t.Context()))
+		})
+		t.Log(err)
+		require.NotEqual(t, fault.Halt, fault.Of(err), "%v", err)
+		t.Log(before, physicalFiles(t, fl))
+	})
 }

@@ -130,6 +130,10 @@ func (e executor) prepare(ctx context.Context, p *Plan, st *commit.Stage, pr ops
 	if !ok {
 		return nil, fault.New(fault.Stale, fmt.Sprintf("the planning snapshot %d was expired", base.Snapshot))
 	}
+	if s.SequenceNumber != base.Sequence {
+		// Outputs carry it; plans come from files, too.
+		return nil, fault.New(fault.Unsupported, fmt.Sprintf("the plan says that snapshot %d has sequence number %d, it has %d", s.ID, base.Sequence, s.SequenceNumber))
+	}
 	x.view = v
 	if x.place, err = newPlacement(v); err != nil {
 		return nil, err

@@ -33,11 +33,16 @@ func loadDeletes(ctx context.Context, q loading) ([]*deletes.Positions, error) {
 		r.Columns = column.Options{Budget: column.NewBudget(q.memory)}
 		r.TableBytes = q.memory / 2
 	}
+	names := map[filer.Path]string{}
 	for _, e := range q.files {
 		f, err := dataFileOf(ctx, q, e)
 		if err != nil {
 			return nil, err
 		}
+		if other, twice := names[f.At]; twice {
+			return nil, fault.New(fault.Unsupported, fmt.Sprintf("one data file is live as %s and as %s", other, f.Location))
+		}
+		names[f.At] = f.Location
 		r.Data = append(r.Data, f)
 	}
 	for i, e := range q.deletes {

@@ -39,6 +39,8 @@ type filler struct {
 	spans   []span
 	applied [][]Applied
 	vectors map[place]bool
+	// seen are the deletes of the plan: manifests may list one twice.
+	seen map[deleteKey]bool
 }
 
 // span are the data sequence numbers of a unit's inputs.
@@ -119,7 +121,7 @@ func (f *filler) input(at place, manifest int, e *manifests.Entry) {
 // deletes reads the deletes that apply to inputs.
 func (f *filler) deletes() error {
 	const want = manifests.ProjectPath | manifests.ProjectPartition | manifests.ProjectBounds | manifests.ProjectLists
-	f.applied, f.vectors = make([][]Applied, len(f.w.p.units)), map[place]bool{}
+	f.applied, f.vectors, f.seen = make([][]Applied, len(f.w.p.units)), map[place]bool{}, map[deleteKey]bool{}
 	for _, i := range f.w.index.manifests {
 		m := f.w.deletes[i]
 		err := f.w.entries(m, want, func(_ uint32, e *manifests.Entry) error {
@@ -138,7 +140,11 @@ func (f *filler) deletes() error {
 func (f *filler) delete(m *manifests.ManifestFile, e *manifests.Entry) {
 	hit := false
 	number := len(f.w.p.deletes)
+	id := deleteKey{e.DeleteID(), e.DataSeq.Or(0)}
 	apply := func(unit int, inputs []int) {
+		if f.seen[id] {
+			return
+		}
 		f.applied[unit] = append(f.applied[unit], Applied{Delete: number, Inputs: inputs})
 		hit = true
 	}
@@ -169,6 +175,7 @@ func (f *filler) delete(m *manifests.ManifestFile, e *manifests.Entry) {
 		f.w.totals.retire(m.Path, weight(e))
 	}
 	if hit {
+		f.seen[id] = true
 		f.w.p.deletes = append(f.w.p.deletes, Delete{
 			Path: e.Path, Offset: e.ContentOffset.Or(-1), Size: e.ContentSize.Or(-1), Manifest: f.manifest(m.Path),
 			Content: e.Content, Format: e.Format, Partition: key, DataSeq: e.DataSeq.Or(0), FileSeq: e.FileSeq.Or(0),

@@ -108,7 +108,7 @@ func (x *execution) find(ctx context.Context, head *iceberg.View, list []*manife
 			return err
 		}
 		for _, e := range got {
-			if twice := found[e.Path]; twice != nil && twice.manifest != e.manifest {
+			if twice := found[e.Path]; twice != nil {
 				return fault.New(fault.Corrupt, fmt.Sprintf("data file %s is live twice, in %s and %s", e.Path, twice.manifest, e.manifest))
 			}
 			found[e.Path] = e

@@ -136,7 +136,7 @@ func (a *attempt) filter(ctx context.Context, m *manifests.ManifestFile, r *remo
 	if err != nil {
 		return nil, err
 	}
-	removed := 0
+	removed := map[deleteKey]bool{} // an entry may be there twice
 	for e, err := range manifests.EntriesOf(ctx, a.st.Reader(), a.head.Locations, m, manifests.ReadOptions{Types: a.head.Metadata.PartitionType}) {
 		switch {
 		case err != nil:
@@ -145,7 +145,7 @@ func (a *attempt) filter(ctx context.Context, m *manifests.ManifestFile, r *remo
 		case e.KeyMetadata != nil:
 			err = fault.New(fault.Unsupported, "file "+e.Path+" is encrypted")
 		case r.has(e):
-			removed++
+			removed[deleteKey{e.DeleteID(), e.DataSeq.Or(0)}] = true
 			err = w.Delete(e)
 		default:
 			err = w.Carry(e)
@@ -154,8 +154,8 @@ func (a *attempt) filter(ctx context.Context, m *manifests.ManifestFile, r *remo
 			return nil, fault.In("rewrite "+m.Path, err)
 		}
 	}
-	if removed != len(r.data)+len(r.deletes) {
-		return nil, fault.New(fault.Halt, fmt.Sprintf("%d entries of %s were removed, of %d", removed, m.Path, len(r.data)+len(r.deletes)))
+	if len(removed) != len(r.data)+len(r.deletes) {
+		return nil, fault.New(fault.Halt, fmt.Sprintf("%d entries of %s were removed, of %d", len(removed), m.Path, len(r.data)+len(r.deletes)))
 	}
 	out, err := w.Close()
 	if err != nil {

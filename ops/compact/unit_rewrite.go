@@ -118,7 +118,7 @@ func (w *unitWork) entries(ctx context.Context) error {
 	if w.tuple, err = tupleOf(w.part, w.u.Partition.Tuple); err != nil {
 		return err
 	}
-	inputs, dels := map[string]int{}, map[manifests.DeleteID]int{}
+	inputs, dels := map[string]int{}, map[deleteKey]int{}
 	var order []int
 	add := func(manifest int) {
 		for _, n := range order {
@@ -134,7 +134,7 @@ func (w *unitWork) entries(ctx context.Context) error {
 	}
 	for i, a := range w.u.Deletes {
 		d := &w.x.p.deletes[a.Delete]
-		dels[d.Identity()] = i
+		dels[deleteKey{d.Identity(), d.DataSeq}] = i
 		add(d.Manifest)
 	}
 	w.files, w.applied = make([]*manifests.Entry, len(w.u.Inputs)), make([]*manifests.Entry, len(w.u.Deletes))
@@ -154,7 +154,7 @@ func (w *unitWork) entries(ctx context.Context) error {
 			if i, ok := inputs[e.Path]; ok && e.Content == manifests.Data && w.files[i] == nil && w.u.Inputs[i].is(e) {
 				w.files[i] = e.Clone()
 			}
-			if i, ok := dels[e.DeleteID()]; ok && e.Content != manifests.Data && w.applied[i] == nil {
+			if i, ok := dels[deleteKey{e.DeleteID(), e.DataSeq.Or(0)}]; ok && e.Content != manifests.Data && w.applied[i] == nil {
 				w.applied[i] = e.Clone()
 			}
 		}
