@@ -31,8 +31,8 @@ func TestSmallFilesBecomeOne(t *testing.T) {
 				require.Equal(t, model.Added, e.Status)
 				require.Equal(t, tb.Head("").ID, e.Snapshot)
 			}
-			require.Equal(t, res.Actual.After.DataFiles, int64(2))
-			require.Equal(t, res.Actual.After.Rows, int64(18))
+			require.Equal(t, int64(2), res.Actual.After.DataFiles)
+			require.Equal(t, int64(18), res.Actual.After.Rows)
 			require.Equal(t, res.Predicted.After.DataFiles, res.Actual.After.DataFiles)
 			require.Equal(t, res.Predicted.After.Manifests, res.Actual.After.Manifests)
 			require.Len(t, res.Proof, 1)
