@@ -48,6 +48,8 @@ type engine struct {
 	encoders, remappers sync.Pool
 	// footers is about what the footers take.
 	footers atomic.Int64
+	// tails is what the page indexes take that are kept.
+	tails atomic.Int64
 	// broken lets tests break the bytes of pages on their way.
 	broken func(place, []byte)
 }
@@ -90,8 +92,12 @@ func Merge(ctx context.Context, q Request) (res Result, err error) {
 		}
 	}()
 	q.Progress = rising(q.Progress)
-	res, done, err := merge(ctx, &q, runtime.GOMAXPROCS(0))
-	if fault.Is(err, fault.TooLarge) && done == 0 && runtime.GOMAXPROCS(0) > 1 {
+	workers := runtime.GOMAXPROCS(0)
+	if q.MemoryBytes == 0 || q.MemoryBytes >= int64(workers)<<26 {
+		workers *= 2 // while some wait for their reads
+	}
+	res, done, err := merge(ctx, &q, workers)
+	if fault.Is(err, fault.TooLarge) && done == 0 && workers > 1 {
 		// One column at a time takes less.
 		res, _, err = merge(ctx, &q, 1)
 	}

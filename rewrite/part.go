@@ -242,6 +242,23 @@ func (m *mover) open(p *part) (*column.Pages, error) {
 	return pages, nil
 }
 
+// ahead begins to read a part that is moved soon. Where that cannot be, it is read
+// in its turn.
+func (p *part) ahead() {
+	if !p.copied || !p.whole || p.pages != nil {
+		return
+	}
+	pages, err := p.src.file.Pages(p.group, p.from.Leaf)
+	if err != nil {
+		return
+	}
+	if pages.Start() != nil {
+		pages.Close()
+		return
+	}
+	p.pages = pages
+}
+
 // index is what is known of a page that is moved.
 func (p *part) index(page *column.Page) encode.PageIndex {
 	x := encode.UnknownIndex()

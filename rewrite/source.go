@@ -2,7 +2,10 @@ package rewrite
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -40,9 +43,49 @@ type counted struct {
 	filer.Object
 	read     *atomic.Int64
 	progress func(int64)
+	// tail are the bytes from tailAt on, which hold the page indexes.
+	tail   []byte
+	tailAt int64
+}
+
+// greatestTail is how long page indexes may be to be read at once.
+const greatestTail = 1 << 20
+
+// keepTail reads the page indexes of a source with one read, as they are read
+// piece by piece later. Where there is no memory for that it is left out.
+func (e *engine) keepTail(in *counted, f *format.Footer) error {
+	from, to := int64(math.MaxInt64), int64(0)
+	see := func(at *int64, n *int32) {
+		if at != nil && n != nil && *n > 0 && *at > 0 {
+			from, to = min(from, *at), max(to, *at+int64(*n))
+		}
+	}
+	for i := range f.RowGroups {
+		for k := range f.RowGroups[i].Columns {
+			c := &f.RowGroups[i].Columns[k]
+			see(c.ColumnIndexOffset, c.ColumnIndexLength)
+			see(c.OffsetIndexOffset, c.OffsetIndexLength)
+		}
+	}
+	n := to - from
+	if n <= 0 || n > greatestTail || to > in.Size() || e.tails.Add(n) > e.memory()/16 {
+		return nil
+	}
+	tail := make([]byte, n)
+	switch got, err := in.ReadAt(tail, from); {
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	case got < len(tail):
+		return fault.New(fault.Corrupt, fmt.Sprintf("the file ends at %d, within its page indexes", from+int64(got)))
+	}
+	in.tail, in.tailAt = tail, from
+	return nil
 }
 
 func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	if at := off - c.tailAt; c.tail != nil && at >= 0 && at+int64(len(p)) <= int64(len(c.tail)) {
+		return copy(p, c.tail[at:]), nil
+	}
 	n, err := c.Object.ReadAt(p, off)
 	total := c.read.Add(int64(n))
 	if c.progress != nil {
@@ -101,6 +144,11 @@ func (e *engine) openOne(ctx context.Context, s *source, whole int64) error {
 	footers := e.footers.Add(int64(len(f.RowGroups)) * int64(len(f.Schema.Leaves)) * chunkBytes)
 	if footers > e.memory() {
 		return fault.New(fault.TooLarge, fmt.Sprintf("the footers of the sources take %d bytes or more, of %d", footers, e.memory()))
+	}
+	if whole < 0 {
+		if err := e.keepTail(in, f); err != nil {
+			return err
+		}
 	}
 	s.starts = make([]int64, 1, len(f.RowGroups)+1)
 	rows := int64(0)

@@ -126,6 +126,20 @@ func (w *window) advance() error {
 	return nil
 }
 
+// start begins to read the first piece.
+func (w *window) start() error {
+	if w.f.whole != nil || w.ahead != nil || len(w.cur) > 0 || w.at >= w.end {
+		return nil
+	}
+	if err := w.take(0); err != nil {
+		return err
+	}
+	ahead, spare, at := make(chan piece, 1), w.spare, w.at
+	w.ahead, w.spare = ahead, nil
+	go func() { ahead <- w.read(spare, at) }()
+	return nil
+}
+
 // read reads the piece at a position into b if that is large enough.
 func (w *window) read(b []byte, at int64) (p piece) {
 	defer guard(&p.err)
