@@ -30,7 +30,16 @@ func (m *mover) copy(p *part) error {
 	defer p.close()
 	c := copier{m: m, p: p, feed: m.feed(p.source), counted: m.measure.Collect()}
 	defer func() { m.state(p, c.counted, c.stated) }()
+	// What was encoded before is no page of this part, whose statistics are those of
+	// the source's chunk.
+	if err := m.enc.Flush(); err != nil {
+		return err
+	}
 	if p.whole {
+		// What was encoded before is no page of this part, of which the footer tells.
+		if err := m.enc.Flush(); err != nil {
+			return err
+		}
 		if err := m.lane.put(m.ctx, item{kind: itemBeginPart, statistics: p.statistics(), sizes: p.chunk.Sizes}); err != nil {
 			return err
 		}
