@@ -222,3 +222,31 @@ func TestEntriesThatAreThereTwice(t *testing.T) {
 		t.Log(before, physicalFiles(t, fl))
 	})
 }
+
+// A delete of a whole partition that came in between is read once, however many
+// inputs it is looked at for.
+func TestLateDeleteOfManyInputsIsReadOnce(t *testing.T) {
+	fl := filertest.New(filertest.Options{})
+	tb := scene(t, fl, model.Config{Version: 2})
+	files := small(tb, 1, 30, 3, "eu")
+	var late *model.File
+	opened := 0
+	res, err := between(t, fl, tb.Table, nil, func() {
+		var rows []model.RowID
+		for _, f := range files {
+			rows = append(rows, f.RowsAt(1)...)
+		}
+		late = tb.DeleteScoped(model.PerPartition, rows...)
+		fl.OnCall(func(c filertest.Call) *filertest.Fault {
+			if c.Path == late.At && c.Op != filertest.OpStat {
+				opened++
+			}
+			return nil
+		})
+	})
+	require.NoError(t, err)
+	require.Equal(t, ops.Finished, res.Status)
+	require.Equal(t, int64(30), res.Counters["rows-translated"])
+	require.Less(t, opened, 30)
+	sound(t, fl, tb.Table)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/manifests"
 	"github.com/seaice/seaice/ops"
+	"github.com/seaice/seaice/rewrite/deletes"
 )
 
 // attempt is one rebuild of the change on one head. Everything that depends on
@@ -66,6 +67,10 @@ type located struct {
 func (x *execution) rebuild(ctx context.Context, head *iceberg.View, st *commit.Stage) (commit.Next, error) {
 	a := &attempt{x: x, st: st, head: head}
 	x.last = a
+	if x.cache == nil {
+		// Late deletes are looked at for one input after another.
+		x.cache = deletes.NewCache(x.memory() / 4)
+	}
 	var err error
 	if a.sn, err = st.Begin(head, x.p.header.Base.Branch); err != nil {
 		return commit.Next{}, err
