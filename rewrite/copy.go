@@ -36,10 +36,6 @@ func (m *mover) copy(p *part) error {
 		return err
 	}
 	if p.whole {
-		// What was encoded before is no page of this part, of which the footer tells.
-		if err := m.enc.Flush(); err != nil {
-			return err
-		}
 		if err := m.lane.put(m.ctx, item{kind: itemBeginPart, statistics: p.statistics(), sizes: p.chunk.Sizes}); err != nil {
 			return err
 		}
@@ -237,7 +233,8 @@ func (c *copier) move(page *column.Page) error {
 		}
 		m.e.counts.recompressed.Add(size)
 	default:
-		if !p.trusted.Statistics && out.Header.Statistics != nil {
+		if !p.bounded() && out.Header.Statistics != nil {
+			// The output says how bounds are compared, which the source did not.
 			h := out.Header
 			h.Statistics = nil
 			if out.Raw, err = format.RewritePageHeader(nil, out.Raw, &h); err != nil {

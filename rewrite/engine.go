@@ -253,8 +253,9 @@ func (e *engine) newLayout() *layout {
 // run writes the outputs.
 func (e *engine) run(ctx context.Context) (res Result, err error) {
 	var outs []*outFile
+	finished := false
 	defer func() {
-		if err != nil {
+		if err != nil || !finished { // or after a panic
 			for _, o := range outs {
 				o.sink.Abort()
 			}
@@ -279,6 +280,7 @@ func (e *engine) run(ctx context.Context) (res Result, err error) {
 		return res, err
 	}
 	res.Proof, err = e.proved(res.Outputs)
+	finished = true
 	return res, err
 }
 
@@ -331,7 +333,14 @@ func (e *engine) group(ctx context.Context, o *outFile, spans []span) error {
 			}
 		})
 	}
-	work.Go(func() error { return o.group(ctx, spans, lanes) })
+	work.Go(func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fault.New(fault.Halt, fmt.Sprintf("write a row group: %v\n%s", p, debug.Stack()))
+			}
+		}()
+		return o.group(ctx, spans, lanes)
+	})
 	return work.Wait()
 }
 

@@ -68,14 +68,14 @@ func (e *engine) create(ctx context.Context, n int) (*outFile, error) {
 
 // write fills an output with row groups and makes it durable.
 func (e *engine) write(ctx context.Context, o *outFile) error {
-	for {
+	for groups := 1; ; groups++ {
 		spans, estimated := e.layout.next(o.file.Size(), o.rows)
 		before := o.file.Size()
 		if err := e.group(ctx, o, spans); err != nil {
 			return err
 		}
 		e.layout.wrote(estimated, o.file.Size()-before)
-		if e.layout.full(o.file.Size(), o.rows) {
+		if e.layout.full(o.file.Size(), o.rows) || groups == output.MaxGroups {
 			break
 		}
 	}

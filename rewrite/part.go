@@ -75,6 +75,9 @@ func (m *mover) copyable(p *part) bool {
 	if m.e.q.Copying == CopyNever || p.chunk == nil || p.from.Synthetic || !p.from.Copyable || p.chunk.Values == 0 {
 		return false
 	}
+	if p.node.Type == format.Boolean && p.coded() {
+		return false // dictionaries of booleans are not written
+	}
 	if p.from.Lineage != resolve.NoLineage && !p.noNulls() {
 		return false
 	}
@@ -224,6 +227,9 @@ func (m *mover) open(p *part) (*column.Pages, error) {
 				return nil, err
 			}
 			p.columns = nil
+		}
+		if p.columns != nil && (p.offsets == nil || len(p.offsets.Pages) != len(p.columns.NullPages)) {
+			p.columns = nil // only the offset index says which page an entry is about
 		}
 	}
 	if p.decoder == nil {

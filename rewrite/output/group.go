@@ -19,6 +19,10 @@ type Group struct {
 	open    *Chunk
 }
 
+// MaxGroups is how many row groups a file may have: their ordinals are 16 bits
+// wide.
+const MaxGroups = math.MaxInt16 + 1
+
 // BeginGroup begins the next row group.
 func (f *File) BeginGroup() (*Group, error) {
 	if err := f.state(); err != nil {
@@ -28,7 +32,7 @@ func (f *File) BeginGroup() (*Group, error) {
 		return nil, f.fail(fault.New(fault.Halt, "begin a row group within another"))
 	}
 	n := len(f.footer.RowGroups)
-	if n > math.MaxInt16 {
+	if n >= MaxGroups {
 		return nil, f.fail(fault.New(fault.TooLarge, fmt.Sprintf("more than %d row groups in a file", n)))
 	}
 	ordinal, at := int16(n), f.w.at
