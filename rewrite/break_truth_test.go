@@ -45,6 +45,7 @@ func TestMergedFilesSayTheTruth(t *testing.T) {
 		at := 0
 		for _, o := range res.Outputs {
 			audit(t, w.filer.Content(o.At))
+			auditMetrics(t, &w.request, w.filer.Content(o.At), o.Metrics)
 			rows := make([]row, o.Records)
 			for i := range rows {
 				rows[i] = w.want[at].(row)
@@ -59,6 +60,7 @@ func TestMergedFilesSayTheTruth(t *testing.T) {
 		second.request.Verify = rewrite.VerifyContent
 		for _, o := range second.merge(t).Outputs {
 			audit(t, second.filer.Content(o.At))
+			auditMetrics(t, &second.request, second.filer.Content(o.At), o.Metrics)
 		}
 	})
 }

@@ -215,14 +215,20 @@ func (c *copier) move(page *column.Page) error {
 	}
 	size := int64(len(out.Raw) + len(out.Body))
 	var err error
-	if coded && p.codes.Identity && m.union.Len() > len(p.codes.Codes) {
+	same := coded && p.codes.Identity
+	if same && len(p.codes.Codes) == 1 {
+		// Codes of the only entry may have a width of 0. Readers are known that take the
+		// begin of the next run for such a code, which of more entries is another one.
+		same = false
+	}
+	if same && m.union.Len() > len(p.codes.Codes) {
 		// A code beyond the page's own dictionary must not become one of another's.
 		if _, _, err = m.remapper.Open(out, p.chunk.Codec, len(p.codes.Codes)); err != nil {
 			return err
 		}
 	}
 	switch {
-	case coded && !p.codes.Identity:
+	case coded && !same:
 		if out, err = c.remap(out); err != nil {
 			return err
 		}
