@@ -25,6 +25,8 @@ type handPage struct {
 	// rows is what the offset index and the v2 header say, -1 for nothing.
 	rows int64
 	v2   bool
+	// nulls are those stated by a v2 header, nil for the right number.
+	nulls *int32
 	// statistics are those of the header.
 	statistics *format.Statistics
 	index      *encode.PageIndex
@@ -114,6 +116,9 @@ func handFile(t require.TestingT, schema *icego.Schema, rows int64, createdBy st
 			page := p.page(n)
 			if p.v2 && leaf.MaxDef > 0 {
 				page.Header.Nulls = int32(n - bytes.Count(p.def, []byte{byte(leaf.MaxDef)}))
+				if p.nulls != nil {
+					page.Header.Nulls = *p.nulls
+				}
 			}
 			require.NoError(t, c.Page(page))
 		}

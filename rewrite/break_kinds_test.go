@@ -1,7 +1,9 @@
 package rewrite_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"testing"
 
 	icego "github.com/apache/iceberg-go"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/rewrite"
+	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/deletes"
 	"github.com/seaice/seaice/rewrite/format"
 )
@@ -117,4 +120,53 @@ func TestBooleansWithADictionaryAreEncodedAnew(t *testing.T) {
 	w.add(content, rows, nil)
 	w.request.Copying = rewrite.CopyForced
 	w.merge(t)
+}
+
+// TestCodesAreCountedByLevels merges pages of version 2 whose headers state other
+// numbers of nulls than their levels have.
+func TestCodesAreCountedByLevels(t *testing.T) {
+	schema := icego.NewSchema(0, icego.NestedField{ID: 1, Name: "i", Type: icego.PrimitiveTypes.Int64})
+	file := func(nulls int32, entries ...int64) []byte {
+		// Fewer nulls are stated by writers that do not count empty lists.
+		page := handPage{def: []byte{1, 0, 1, 1, 0}, values: coded(2, 0, 1, 2), rows: 5, v2: true, enc: format.RLEDictionary, nulls: &nulls}
+		return handFile(t, schema, 5, "x version 1.0.0", handChunk{dictionary: handLongs(entries...), entries: 3, pages: []handPage{page}})
+	}
+	for _, nulls := range []int32{0, 1, 2, 3, 5} {
+		w := newWorld(t, schema, 2)
+		w.request.Copying = rewrite.CopyForced
+		for i, e := range [][]int64{{7, 8, 9}, {9, 8, 7}} {
+			rows := []row{{1: e[0]}, {1: nil}, {1: e[1]}, {1: e[2]}, {1: nil}}
+			w.add(file([]int32{2, nulls}[i], e...), rows, nil)
+		}
+		res, err := rewrite.Merge(context.Background(), w.request)
+		if err != nil {
+			require.Equal(t, fault.Corrupt, fault.Of(err), "%v", err)
+			continue
+		}
+		if nulls == 2 {
+			w.check(t, res)
+			continue
+		}
+		content := w.filer.Content(res.Outputs[0].At)
+		requireLevels(t, content, w.want)
+	}
+}
+
+// requireLevels reads a column by its levels.
+func requireLevels(t *testing.T, content []byte, want []any) {
+	f, err := column.Open(context.Background(), bytes.NewReader(content), "the output", column.Options{})
+	require.NoError(t, err)
+	defer f.Close()
+	var b column.Batch
+	r := f.Reader(0)
+	require.NoError(t, r.Next(&b, 1<<20))
+	v := 0
+	for i, w := range want {
+		if w.(row)[1] == nil {
+			require.Zero(t, b.Def[i])
+			continue
+		}
+		require.Equal(t, uint64(w.(row)[1].(int64)), binary.LittleEndian.Uint64(b.Values.At(v)))
+		v++
+	}
 }

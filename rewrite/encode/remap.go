@@ -176,18 +176,18 @@ func LevelsLength(leaf *format.Node, h *format.PageHeader, plain []byte) (int, e
 	return n, section(leaf.MaxDef, h.DefEncoding)
 }
 
-// values is the number of values of a page that are not null. Version 1 does not
-// say; its definition levels are counted.
+// values is the number of values of a page that are not null: its definition levels
+// are counted, whatever the header of version 2 says.
 func (r *Remapper) values(h *format.PageHeader, lv []byte) (int, error) {
 	leaf := r.asm.leaf
+	if leaf.MaxDef == 0 {
+		return int(h.Values), nil
+	}
 	if h.Type == format.DataPageV2 {
 		if h.Nulls < 0 || h.Nulls > h.Values {
 			return 0, fault.New(fault.Corrupt, fmt.Sprintf("%d nulls of %d values", h.Nulls, h.Values))
 		}
-		return int(h.Values - h.Nulls), nil
-	}
-	if leaf.MaxDef == 0 {
-		return int(h.Values), nil
+		return countLevels(lv[h.RepBytes:], leaf.MaxDef, int(h.Values))
 	}
 	if leaf.MaxRep > 0 {
 		lv = lv[4+binary.LittleEndian.Uint32(lv):]
