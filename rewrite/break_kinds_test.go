@@ -170,3 +170,29 @@ func requireLevels(t *testing.T, content []byte, want []any) {
 		v++
 	}
 }
+
+// TestVariantsThatBecameOptionalAreMerged has files of when a variant was required.
+func TestVariantsThatBecameOptionalAreMerged(t *testing.T) {
+	schema := func(required bool) *icego.Schema {
+		return icego.NewSchema(0, icego.NestedField{ID: 1, Name: "v", Type: icego.VariantType{}, Required: required})
+	}
+	part := func(s string) handChunk {
+		return handChunk{pages: []handPage{{values: append([]byte{byte(len(s)), 0, 0, 0}, s...), rows: 1}}}
+	}
+	content := handFile(t, schema(true), 1, "x version 1.0.0", part("\x01\x00\x00"), part("\x0c\x07"))
+	w := newWorld(t, schema(false), 3)
+	w.add(content, make([]row, 1), nil)
+	w.add(content, make([]row, 1), nil)
+	res, err := rewrite.Merge(context.Background(), w.request)
+	require.NoError(t, err)
+	require.Len(t, res.Outputs, 1)
+	f, err := column.Open(context.Background(), bytes.NewReader(w.filer.Content(res.Outputs[0].At)), "the output", column.Options{})
+	require.NoError(t, err)
+	defer f.Close()
+	for leaf, want := range []string{"\x01\x00\x00", "\x0c\x07"} {
+		var b column.Batch
+		require.NoError(t, f.Reader(leaf).Next(&b, 1000))
+		require.Equal(t, []byte{1, 1}, b.Def)
+		require.Equal(t, want+want, string(b.Values.Data))
+	}
+}

@@ -328,7 +328,7 @@ func (r *resolver) variant(f *field, n *format.Node, steps []step) error {
 				}
 				continue
 			}
-			s, err := r.source(f, in, inner, conversion{op: Keep})
+			s, err := r.source(f, in, inner, conversion{op: Keep, from: shapeOf(in), to: shapeOf(c)})
 			if err != nil {
 				return err
 			}
