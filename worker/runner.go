@@ -210,7 +210,7 @@ func (r *Runner) Run(ctx context.Context, q Request) ([]ops.Result, error) {
 				return results, errors.Join(failures, err)
 			}
 		}
-		res, err := r.one(ctx, k, t, q)
+		res, err := r.oneOrAgain(ctx, k, t, q)
 		results = append(results, res)
 		failures = errors.Join(failures, err)
 		if Stops(err) {
@@ -353,7 +353,7 @@ func (r *Runner) execute(ctx context.Context, j job, t *Target, q Request, res *
 		done, err = c.Commit(ctx, work.Change, st)
 	}
 	if lost := context.Cause(ctx); fault.Is(err, fault.Canceled) && fault.Is(lost, fault.Stale) {
-		err = fault.Wrap(fault.Stale, string(k)+" was given up", lost) // nobody cancelled it
+		err = fault.Wrap(fault.Stale, string(k)+" was given up", givenUp{lost}) // nobody cancelled it
 	}
 	res.Commit = &done
 	r.settle(ctx, k, t, st, tr, work, res)
