@@ -266,7 +266,7 @@ func (c *copier) remap(in encode.Page) (encode.Page, error) {
 	}
 	before := uint64(0)
 	if m.proof.on {
-		before = codeSum(lv, codes, p.hashes)
+		before = codeSum(lv, codes, p.codes.Codes, m.proof.hashes)
 	}
 	for i, code := range codes {
 		codes[i] = p.codes.Codes[code]
@@ -336,7 +336,7 @@ func (p *proof) coded(page *encode.Page, before uint64) error {
 	if err != nil {
 		return fault.Wrap(fault.Halt, "read a page just written", err)
 	}
-	if after := codeSum(lv, codes, p.hashes); after != before {
+	if after := codeSum(lv, codes, nil, p.hashes); after != before {
 		return fault.New(fault.Halt, fmt.Sprintf("a page with other codes has other values: their sum was %016x and is %016x", before, after))
 	}
 	p.alike(before, int64(page.Header.Values))
@@ -351,10 +351,14 @@ func (p *proof) alike(content uint64, values int64) {
 	}
 }
 
-// codeSum is a hash of the levels of a page and the values of its codes.
-func codeSum(levels []byte, codes []uint32, hashes []uint64) uint64 {
+// codeSum is a hash of the levels of a page and the values of its codes, which are
+// those of another dictionary if there is a mapping.
+func codeSum(levels []byte, codes, mapping []uint32, hashes []uint64) uint64 {
 	total, at := xxh3.Hash(levels), uint64(mixD)
 	for _, c := range codes {
+		if mapping != nil {
+			c = mapping[c]
+		}
 		total += fold(at, hashes[c]^mixC)
 		at += mixA
 	}

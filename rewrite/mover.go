@@ -32,6 +32,8 @@ type mover struct {
 	// measure says what is counted of the leaf, stated what is known of the parts.
 	measure *metrics.Column
 	stated  []statement
+	// mapped is what the codes of all parts take, in bytes.
+	mapped int64
 	// inserting reports that a page comes from copy.
 	inserting bool
 
@@ -161,7 +163,7 @@ func (m *mover) begin(parts []part) error {
 	if m.bloom != nil {
 		m.bloom.AddValues(m.union.Values(), 0, m.union.Len())
 	}
-	return m.proof.merged(parts)
+	return m.proof.merged(m.union)
 }
 
 func (m *mover) finished() chunk {

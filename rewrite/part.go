@@ -28,10 +28,9 @@ type part struct {
 	// copied reports that pages are moved as they are.
 	copied  bool
 	trusted resolve.Trust
-	// codes are those that the entries of the dictionary have in the merged one,
-	// hashes those of the entries; nil without dictionary.
-	codes  *encode.Mapping
-	hashes []uint64
+	// codes are those that the entries of the dictionary have in the merged one, nil
+	// without dictionary.
+	codes *encode.Mapping
 	// pages are open behind the dictionary, or nil. decoder has the dictionary
 	// if loaded.
 	pages   *column.Pages
@@ -462,15 +461,20 @@ func (m *mover) mergeOne(p *part) error {
 		}
 	}
 	entries := p.decoder.Entries()
+	// The codes are kept until the chunk ends: of many parts with large dictionaries
+	// the last are encoded anew rather than have them take all memory.
+	if m.mapped += int64(entries.Len()) * mappedBytes; m.mapped > m.e.memory()/8/int64(m.e.workers) {
+		p.copied = false
+		return nil
+	}
 	codes, ok, err := m.union.Union(entries)
 	if err != nil || !ok {
 		p.copied = false
 		return err
 	}
 	p.codes = &codes
-	p.hashes = make([]uint64, entries.Len())
-	for i := range p.hashes {
-		p.hashes[i] = hashValue(entries.At(i))
-	}
-	return nil
+	return m.proof.joined(entries, m.union, codes.Codes, p.src.Location)
 }
+
+// mappedBytes is what the mapping of one entry of a dictionary takes.
+const mappedBytes = 4

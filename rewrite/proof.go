@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -37,26 +38,37 @@ func (p *proof) close() {
 	}
 }
 
-// merged compares the dictionary written with those it was merged from, and
-// keeps its hashes.
-func (p *proof) merged(parts []part) error {
+// joined compares a dictionary with its part of the merged one.
+func (p *proof) joined(entries *column.Values, union *encode.Dictionary, codes []uint32, location string) error {
 	if !p.on {
 		return nil
 	}
-	entries := p.again.Entries()
+	all := union.Values()
+	for k, c := range codes {
+		if int(c) >= all.Len() || !bytes.Equal(entries.At(k), all.At(int(c))) {
+			return fault.New(fault.Halt, fmt.Sprintf("entry %d of the dictionary of %s is another value in the merged one", k, location))
+		}
+	}
+	return nil
+}
+
+// merged compares the dictionary written with the one that was to be, and keeps its
+// hashes.
+func (p *proof) merged(union *encode.Dictionary) error {
+	if !p.on {
+		return nil
+	}
+	entries, all := p.again.Entries(), union.Values()
+	if entries.Len() != all.Len() {
+		return fault.New(fault.Halt, fmt.Sprintf("the dictionary written has %d entries, not %d", entries.Len(), all.Len()))
+	}
 	p.hashes = make([]uint64, entries.Len())
 	for i := range p.hashes {
-		p.hashes[i] = hashValue(entries.At(i))
-	}
-	for i := range parts {
-		if !parts[i].copied || parts[i].codes == nil {
-			continue
+		v := entries.At(i)
+		if !bytes.Equal(v, all.At(i)) {
+			return fault.New(fault.Halt, fmt.Sprintf("entry %d of the dictionary written is another value", i))
 		}
-		for k, c := range parts[i].codes.Codes {
-			if int(c) >= len(p.hashes) || p.hashes[c] != parts[i].hashes[k] {
-				return fault.New(fault.Halt, fmt.Sprintf("entry %d of the dictionary of %s is another value in the merged one", k, parts[i].src.Location))
-			}
-		}
+		p.hashes[i] = hashValue(v)
 	}
 	return nil
 }
