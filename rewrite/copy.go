@@ -187,6 +187,7 @@ func (c *copier) decode(page *column.Page, first, from, to int64) error {
 	}
 	return f.batch(first, from, to, func(b *column.Batch) error {
 		c.m.proof.read(b)
+		c.m.levels += int64(b.Levels)
 		c.counted.Add(b)
 		return c.m.enc.Write(b)
 	})
@@ -195,6 +196,7 @@ func (c *copier) decode(page *column.Page, first, from, to int64) error {
 // move moves a whole page.
 func (c *copier) move(page *column.Page) error {
 	m, p := c.m, c.p
+	m.levels += int64(page.Header.Values)
 	// What was encoded before is a page of its own, and proved before this one.
 	if err := m.enc.Flush(); err != nil {
 		return err

@@ -32,6 +32,8 @@ type mover struct {
 	// measure says what is counted of the leaf, stated what is known of the parts.
 	measure *metrics.Column
 	stated  []statement
+	// levels is the number of levels read that must come out.
+	levels int64
 	// mapped is what the codes of all parts take, in bytes.
 	mapped int64
 	// inserting reports that a page comes from copy.
@@ -50,7 +52,9 @@ type mover struct {
 type chunk struct {
 	trail, rows uint64
 	bytes       uint64
-	content     uint64
+	// levels is how many the chunk must have.
+	levels  int64
+	content uint64
 	// bloom is filled, or nil.
 	bloom  *encode.Bloom
 	stated []statement
@@ -168,7 +172,7 @@ func (m *mover) begin(parts []part) error {
 
 func (m *mover) finished() chunk {
 	m.e.counts.proved.Add(m.proof.written.values)
-	c := chunk{bytes: m.bytes.Sum64(), content: m.proof.written.total, bloom: m.bloom, stated: m.stated}
+	c := chunk{bytes: m.bytes.Sum64(), levels: m.levels, content: m.proof.written.total, bloom: m.bloom, stated: m.stated}
 	c.trail, c.rows = m.trail.end()
 	return c
 }
@@ -203,6 +207,7 @@ func (m *mover) encode(s *part) error {
 	counted := m.measure.Collect()
 	err := m.feed(s.source).rows(s.first, s.span.rows, func(b *column.Batch) error {
 		m.proof.read(b)
+		m.levels += int64(b.Levels)
 		counted.Add(b)
 		return m.enc.Write(b)
 	})

@@ -163,6 +163,9 @@ func (o *outFile) column(ctx context.Context, g *output.Group, i int, l *lane) e
 		return err
 	}
 	o.w.end(end, l.chunk.bytes, o.e.target.Leaves[i].Name)
+	if c.Values() != l.chunk.levels {
+		return fault.New(fault.Halt, fmt.Sprintf("column %s has %d values where %d were read", o.e.target.Leaves[i].Name, c.Values(), l.chunk.levels))
+	}
 	if l.chunk.bloom != nil {
 		c.Bloom(l.chunk.bloom, output.CoversValues)
 	}
