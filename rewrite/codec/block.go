@@ -50,11 +50,17 @@ func compressZstd(dst, src []byte, level int) ([]byte, error) {
 		level = 3
 	}
 	l := zstd.EncoderLevelFromZstd(level)
+	if level == QuickLevel {
+		l = zstd.SpeedFastest
+	}
 	made, ok := zstdEncoders.Load(l)
 	if !ok {
 		made, _ = zstdEncoders.LoadOrStore(l, sync.OnceValues(func() (*zstd.Encoder, error) {
+			// The fastest level would not compress literals where it finds no matches:
+			// half of what can be saved of numbers and of text without repetitions.
 			return zstd.NewWriter(nil, zstd.WithEncoderLevel(l), zstd.WithWindowSize(zstdWindow),
-				zstd.WithEncoderCRC(false), zstd.WithZeroFrames(true), zstd.WithLowerEncoderMem(true))
+				zstd.WithEncoderCRC(false), zstd.WithZeroFrames(true), zstd.WithLowerEncoderMem(true),
+				zstd.WithAllLitEntropyCompression(true))
 		}))
 	}
 	e, err := made.(func() (*zstd.Encoder, error))()

@@ -30,7 +30,21 @@ type assembler struct {
 	levels []byte
 	raw    []byte
 	body   []byte
+	// quick reports that the quick level did for the last page both were tried on;
+	// tried is the number of pages since. trial is of no use otherwise.
+	quick bool
+	tried int
+	trial []byte
 }
+
+const (
+	// trialEvery is how many pages one decides about the level of, trialLeast how
+	// many bytes that one has at least.
+	trialEvery = 64
+	trialLeast = 16 << 10
+	// A page may be longer by one part in quickShare for being made quickly.
+	quickShare = 50
+)
 
 // encodeLevels encodes the levels of a page.
 func (a *assembler) encodeLevels(rep, def []byte) levels {
@@ -156,10 +170,38 @@ func (a *assembler) compress(dst, src []byte) ([]byte, error) {
 		return append(dst, src...), nil
 	}
 	level := a.o.Level
-	if level == 0 {
+	if level == 0 || level == codec.DefaultLevel {
+		if a.o.Codec == format.Zstd {
+			return a.compressZstd(dst, src)
+		}
 		level = codec.DefaultLevel
 	}
 	return codec.Compress(dst, src, a.o.Codec, level)
+}
+
+// compressZstd picks the level by what it does to some of the pages of a chunk.
+func (a *assembler) compressZstd(dst, src []byte) ([]byte, error) {
+	a.tried--
+	if a.tried >= 0 || len(src) < trialLeast {
+		if a.quick {
+			return codec.Compress(dst, src, format.Zstd, codec.QuickLevel)
+		}
+		return codec.Compress(dst, src, format.Zstd, codec.DefaultLevel)
+	}
+	a.tried = trialEvery
+	var err error
+	if a.trial, err = codec.Compress(a.trial[:0], src, format.Zstd, codec.QuickLevel); err != nil {
+		return nil, err
+	}
+	at := len(dst)
+	if dst, err = codec.Compress(dst, src, format.Zstd, codec.DefaultLevel); err != nil {
+		return nil, err
+	}
+	size := len(dst) - at
+	if a.quick = len(a.trial) <= size+size/quickShare; a.quick {
+		dst = append(dst[:at], a.trial...)
+	}
+	return dst, nil
 }
 
 func (a *assembler) tooLarge(size int) error {
