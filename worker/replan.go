@@ -19,7 +19,7 @@ const replans = 2
 func (r *Runner) oneOrAgain(ctx context.Context, k ops.Kind, t *Target, q Request) (ops.Result, error) {
 	res, err := r.one(ctx, k, t, q)
 	var met []string
-	for n := 0; n < replans && q.Plan == nil && wasOvertaken(res, err) && ctx.Err() == nil; n++ {
+	for n := 0; n < replans && q.Plan == nil && !q.Once && wasOvertaken(res, err) && ctx.Err() == nil; n++ {
 		met = append(met, "planned again: "+err.Error())
 		now, lerr := r.Load(ctx, q.Table, q.Layers)
 		if lerr != nil {

@@ -164,6 +164,9 @@ type Request struct {
 	Plan ops.Plan
 	// DryRun plans and does not execute, whatever the settings say.
 	DryRun bool
+	// Once makes one plan of each operation: if the table overtakes it, that is
+	// the result.
+	Once bool
 	// RunPrefix begins the names of the runs, so that a job finds its own.
 	RunPrefix string
 	Progress  ops.Progress
@@ -356,7 +359,7 @@ func (r *Runner) execute(ctx context.Context, j job, t *Target, q Request, res *
 		err = fault.Wrap(fault.Stale, string(k)+" was given up", givenUp{lost}) // nobody cancelled it
 	}
 	res.Commit = &done
-	r.settle(ctx, k, t, st, tr, work, res)
+	r.settle(ctx, j, t, st, tr, work, res)
 	if resumable(op, run, done, err) {
 		// Nothing is wrong with what was finished: the next run commits it.
 		res.Warnings = append(res.Warnings, fmt.Sprintf("%d finished units are kept for the next run", run.Finished()))
@@ -379,11 +382,11 @@ func resumable(op ops.Operation, run *journal.Run, done commit.Result, err error
 
 // settle fills in the result by the outcome, cleans up after a commit, and
 // stores the result in the journal.
-func (r *Runner) settle(ctx context.Context, k ops.Kind, t *Target, st *commit.Stage, tr *trash.Trash, work ops.Work, res *ops.Result) {
+func (r *Runner) settle(ctx context.Context, j job, t *Target, st *commit.Stage, tr *trash.Trash, work ops.Work, res *ops.Result) {
 	switch done := res.Commit; {
 	case done.Outcome == commit.Committed:
 		res.Status = ops.Finished
-		r.after(ctx, k, t, st, tr, work, res)
+		r.after(ctx, j.kind, j.plan, t, st, tr, work, res)
 	case done.Outcome == commit.Unknown:
 		res.Status = ops.OutcomeUnknown
 		for _, f := range st.Files() {
@@ -391,6 +394,7 @@ func (r *Runner) settle(ctx context.Context, k ops.Kind, t *Target, st *commit.S
 		}
 	case done.Nothing:
 		res.Status = ops.NothingToDo
+		res.Message = fmt.Sprintf("%s: nothing to do any more, the table has changed since planning", j.kind)
 		if work.Left != nil {
 			res.Reasons = append(res.Reasons, work.Left()...)
 		}

@@ -62,6 +62,7 @@ const (
 	unreadFormat unread = iota + 1
 	unreadBucket
 	unreadKeys
+	unreadPlace
 )
 
 func (u unread) String() string {
@@ -72,6 +73,8 @@ func (u unread) String() string {
 		return "a delete file applies that is in another bucket"
 	case unreadKeys:
 		return "an equality delete applies whose columns are in no schema of the table"
+	case unreadPlace:
+		return "a delete names the file from another partition or spec: the specification leaves it out, some readers apply it"
 	}
 	return ""
 }
@@ -205,6 +208,9 @@ func (x *deleteIndex) burdenOf(e *manifests.Entry, part uint32, own *scope) burd
 			s.apply(e, vector, &b)
 		}
 	}
+	if x.astray(e, part) {
+		b.bad = unreadPlace
+	}
 	b.gone, b.named = min(b.gone, e.Records), min(b.named, e.Records)
 	return b
 }
@@ -233,6 +239,19 @@ func (x *deleteIndex) byName(e *manifests.Entry, part uint32) (b burden, vector 
 		}
 	}
 	return b, false
+}
+
+// astray reports whether a delete names the file from elsewhere than the file's
+// own partition. By the specification it does not apply; Java goes by the path
+// alone, and to it the rows would come back.
+func (x *deleteIndex) astray(e *manifests.Entry, part uint32) bool {
+	path, seq := hash(e.Path), e.DataSeq.Or(0)
+	for i := x.first(path); i < len(x.named) && x.named[i].path == path; i++ {
+		if n := &x.named[i]; n.part != part && n.seq >= seq {
+			return true
+		}
+	}
+	return false
 }
 
 // revive notes of all deletes that name a live file that they do.

@@ -34,7 +34,7 @@ func requestWith(set map[string]string) worker.Request {
 	for k, v := range set {
 		all[k] = v
 	}
-	return worker.Request{Table: tableID, Only: []ops.Kind{config.Compact}, Layers: config.Layers{Flags: all}}
+	return worker.Request{Table: tableID, Only: []ops.Kind{config.Compact}, Layers: config.Layers{Flags: all}, Once: true}
 }
 
 func runCompact(ctx context.Context, fl *filertest.Filer, set map[string]string) (ops.Result, error) {
