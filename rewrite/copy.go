@@ -82,6 +82,9 @@ type copier struct {
 	// rows is the number of rows passed that begin in pages.
 	rows  int64
 	batch column.Batch
+	// runs are what stays of a page, codes those of a page made of it.
+	runs  []encode.Run
+	codes []uint32
 	// counted are the values of decoded pages, stated what is known of others.
 	counted *metrics.Collector
 	stated  []metrics.Stats
@@ -120,6 +123,8 @@ func (c *copier) page(page *column.Page) error {
 	case deleted == 0 && to-from == page.Rows && p.movable(&page.Header):
 		c.m.moved(c.feed.s, from, to-from)
 		return c.move(page)
+	case c.stays(page, to-from-deleted):
+		return c.filter(page, first, from, to)
 	}
 	return c.decode(page, first, from, to)
 }

@@ -58,6 +58,9 @@ func TestProofFindsBrokenPages(t *testing.T) {
 		{name: "encoded pages", copying: rewrite.CopyNever, at: int(rewrite.Made)},
 		{name: "remapped pages", copying: rewrite.CopyForced, at: int(rewrite.Made)},
 		{name: "pages touched by deletes", copying: rewrite.CopyForced, deleted: true, at: int(rewrite.Made)},
+		{name: "pages touched by deletes, not compressed", copying: rewrite.CopyForced, deleted: true, at: int(rewrite.Made), change: func(q *rewrite.Request) {
+			q.Table.Properties["write.parquet.compression-codec"] = "uncompressed"
+		}},
 		{name: "recompressed pages", copying: rewrite.CopyForced, at: int(rewrite.Made), change: func(q *rewrite.Request) {
 			q.Table.Properties["write.parquet.compression-codec"] = "zstd"
 		}},

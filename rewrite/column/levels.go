@@ -234,3 +234,9 @@ func unpack32(dst []uint32, src []byte, width int) {
 // Codes fills dst with dictionary codes as a page has them: a byte with their
 // width, and runs. One that is not less than size is fault.Corrupt.
 func Codes(dst []uint32, src []byte, size int) error { return codes(dst, src, size) }
+
+// DefinitionLevels fills dst with levels up to greatest, in runs as a page has them,
+// without a length in front. A greater one is fault.Corrupt.
+func DefinitionLevels(dst, src []byte, greatest int) error {
+	return hybridLevels(dst, src, greatest)
+}

@@ -19,6 +19,15 @@ type Remapper struct {
 	plain []byte
 	codes []uint32
 	enc   []byte
+
+	// What Keep needs: levels, those that stay, runs of values, booleans of one byte
+	// each, and the page of the last Keep that had a code.
+	def, kept []byte
+	runs      []Run
+	bits      []byte
+	seen      []uint32
+	page      uint32
+	bounds    bounds
 }
 
 // NewRemapper returns a remapper for pages of a leaf. Of the options it uses
