@@ -32,13 +32,14 @@ func (x *execution) memory() int64 {
 	return defaultMemory / 2
 }
 
-// shares says how many units run at a time and what each of them may take.
-func (x *execution) shares() (width int, each int64) {
+// shares says how many of so many units run at a time and what each of them may
+// take: one alone takes all.
+func (x *execution) shares(units int) (width int, each int64) {
 	all := x.memory()
 	if x.cache != nil {
 		all -= all / 4
 	}
-	width = int(min(max(1, all/leastShare), int64(max(1, runtime.GOMAXPROCS(0)))))
+	width = int(min(max(1, all/leastShare), int64(max(1, min(units, runtime.GOMAXPROCS(0))))))
 	return width, all / int64(width)
 }
 
@@ -56,7 +57,7 @@ func (x *execution) run(ctx context.Context) error {
 	}
 	progress := func(n int64) { x.pr.Step("bytes rewritten", min(read.Add(n), total), total) }
 	x.pr.Step("bytes rewritten", 0, total)
-	width, each := x.shares()
+	width, each := x.shares(len(units))
 	large := make([]*Unit, len(units))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(width)
