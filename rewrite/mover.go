@@ -91,9 +91,7 @@ func (m *mover) chunk() error {
 		return err
 	}
 	for i := range parts {
-		for k := i + 1; k < min(i+1+partsAhead, len(parts)); k++ {
-			parts[k].ahead()
-		}
+		m.ahead(parts[i+1:], (*part).any)
 		move := m.encode
 		if parts[i].copied {
 			move = m.copy
@@ -111,9 +109,6 @@ func (m *mover) chunk() error {
 	m.lane.chunk = m.finished()
 	return nil
 }
-
-// partsAhead is how many parts are begun to be read before their turn.
-const partsAhead = 2
 
 // close leaves what others can use.
 func (m *mover) close() {

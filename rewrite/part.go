@@ -247,23 +247,6 @@ func (m *mover) open(p *part) (*column.Pages, error) {
 	return pages, nil
 }
 
-// ahead begins to read a part that is moved soon. Where that cannot be, it is read
-// in its turn.
-func (p *part) ahead() {
-	if !p.copied || !p.whole || p.pages != nil {
-		return
-	}
-	pages, err := p.src.file.Pages(p.group, p.from.Leaf)
-	if err != nil {
-		return
-	}
-	if pages.Start() != nil {
-		pages.Close()
-		return
-	}
-	p.pages = pages
-}
-
 // index is what is known of a page that is moved.
 func (p *part) index(page *column.Page) encode.PageIndex {
 	x := encode.UnknownIndex()
@@ -375,8 +358,7 @@ func (m *mover) share(parts []part) {
 // encoded anew as a whole.
 const scatterLimit = 0.5
 
-// scattered reports that most pages of a part have to be decoded for the rows deleted
-// of them.
+// scattered reports that most pages of a part hold deleted rows.
 func (m *mover) scattered(p *part) bool {
 	d := p.src.Deleted
 	deleted := p.span.rows - p.live
@@ -386,13 +368,10 @@ func (m *mover) scattered(p *part) bool {
 	// Pages are taken to be of equal length; those of the file are not known
 	// before they are read.
 	rows := max(1, p.src.file.Footer().RowGroups[p.group].Rows/max(1, p.pageCount()))
-	pages, touched, most := 0, 0, 0.0
-	if m.filterable(p) {
-		most = 1 - keepShare // of a page may be deleted
-	}
+	pages, touched := 0, 0
 	for at := p.first; at < p.first+p.span.rows; at += rows {
 		pages++
-		if n := d.Count(at, min(at+rows, p.first+p.span.rows)); n > 0 && n < rows && float64(n) > most*float64(rows) {
+		if n := d.Count(at, min(at+rows, p.first+p.span.rows)); n > 0 && n < rows {
 			touched++
 		}
 	}
@@ -423,6 +402,7 @@ func (m *mover) merge(parts []part) error {
 		if !p.copied || !p.coded() {
 			continue
 		}
+		m.ahead(parts[i+1:], (*part).coded) // the others would stay open
 		if err := m.mergeOne(p); err != nil {
 			return fault.In("read "+p.src.Location, err)
 		}
@@ -439,8 +419,10 @@ const openBytes = 2 << 20
 
 func (m *mover) mergeOne(p *part) error {
 	var err error
-	if p.pages, err = p.src.file.Pages(p.group, p.from.Leaf); err != nil {
-		return err
+	if p.pages == nil { // not read ahead
+		if p.pages, err = p.src.file.Pages(p.group, p.from.Leaf); err != nil {
+			return err
+		}
 	}
 	page, err := p.pages.Next()
 	if errors.Is(err, io.EOF) {
