@@ -358,7 +358,8 @@ func (m *mover) share(parts []part) {
 // encoded anew as a whole.
 const scatterLimit = 0.5
 
-// scattered reports that most pages of a part hold deleted rows.
+// scattered reports that most pages of a part have to be decoded for the rows deleted
+// of them.
 func (m *mover) scattered(p *part) bool {
 	d := p.src.Deleted
 	deleted := p.span.rows - p.live
@@ -368,10 +369,13 @@ func (m *mover) scattered(p *part) bool {
 	// Pages are taken to be of equal length; those of the file are not known
 	// before they are read.
 	rows := max(1, p.src.file.Footer().RowGroups[p.group].Rows/max(1, p.pageCount()))
-	pages, touched := 0, 0
+	pages, touched, most := 0, 0, 0.0
+	if m.filterable(p) {
+		most = 1 - keepShare // of a page may be deleted
+	}
 	for at := p.first; at < p.first+p.span.rows; at += rows {
 		pages++
-		if n := d.Count(at, min(at+rows, p.first+p.span.rows)); n > 0 && n < rows {
+		if n := d.Count(at, min(at+rows, p.first+p.span.rows)); n > 0 && n < rows && float64(n) > most*float64(rows) {
 			touched++
 		}
 	}
