@@ -67,6 +67,14 @@ type Plan interface {
 	json.Marshaler
 }
 
+// Reporter is a plan that tells in one line for people what of it was done.
+// Without it the result of a run shows the summary of the plan.
+type Reporter interface {
+	// Report is made of what a run measured, or several runs of its parts
+	// together. Reasons say what they left out.
+	Report(e Effects, counters map[string]int64, reasons []Reason) string
+}
+
 // Planner decides. It reads and never writes; the same input gives the same
 // plan.
 type Planner[P Plan] interface {

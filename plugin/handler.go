@@ -175,7 +175,7 @@ func (j Job) Table() (iceberg.TableID, error) {
 // an activity then.
 type JobResult struct {
 	// Summary is the one line the jobs table shows, with the numbers:
-	// "compact: 412 -> 6 files, 98.1 -> 97.4 MB, 13 delete files gone".
+	// "compact: 412 -> 6 files, 98.1 MB -> 97.4 MB, 13 deletes removed".
 	Summary string
 	// Outputs are shown in the job's details.
 	Outputs map[string]Value

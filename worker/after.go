@@ -17,7 +17,7 @@ import (
 
 // after measures and removes what the commit freed. Nothing here changes the
 // outcome any more: failures are warnings.
-func (r *Runner) after(ctx context.Context, k ops.Kind, t *Target, st *commit.Stage, tr *trash.Trash, work ops.Work, res *ops.Result) {
+func (r *Runner) after(ctx context.Context, k ops.Kind, p ops.Plan, t *Target, st *commit.Stage, tr *trash.Trash, work ops.Work, res *ops.Result) {
 	if work.After == nil {
 		return
 	}
@@ -37,9 +37,17 @@ func (r *Runner) after(ctx context.Context, k ops.Kind, t *Target, st *commit.St
 	}
 	res.Actual, res.Counters = &got.Effects, got.Counters
 	res.Reasons = append(res.Reasons, got.Reasons...)
+	report(res, p, got.Reasons)
 	res.Warnings = append(res.Warnings, got.Warnings...)
 	if got.Proof != nil {
 		res.Proof = append(res.Proof, got.Proof)
+	}
+}
+
+// report states what was done instead of what was planned.
+func report(res *ops.Result, p ops.Plan, reasons []ops.Reason) {
+	if p, ok := p.(ops.Reporter); ok && res.Actual != nil {
+		res.Message = fmt.Sprintf("%s: %s", res.Operation, p.Report(*res.Actual, res.Counters, reasons))
 	}
 }
 

@@ -23,7 +23,7 @@ func (r *Runner) executeAll(ctx context.Context, k ops.Kind, p ops.Plan, t *Targ
 		return r.execute(ctx, job{kind: k, plan: parts[0], whole: p}, t, q, res)
 	}
 	var failures error
-	run := res.Run
+	run, planned := res.Run, len(res.Reasons)
 	for i, part := range parts {
 		one := *res
 		one.Parts, one.Proof, one.Reasons, one.Warnings, one.Counters, one.Actual, one.Commit = nil, nil, nil, nil, nil, nil, nil
@@ -44,6 +44,7 @@ func (r *Runner) executeAll(ctx context.Context, k ops.Kind, p ops.Plan, t *Targ
 			break
 		}
 	}
+	report(res, p, res.Reasons[planned:])
 	return conclude(res, failures)
 }
 
@@ -116,6 +117,7 @@ func conclude(res *ops.Result, failures error) error {
 		res.Status = ops.Finished
 	case failures == nil:
 		res.Status = ops.NothingToDo
+		res.Message = fmt.Sprintf("%s: nothing to do any more, the table has changed since planning", res.Operation)
 	case done > 0 && overtaken(failures):
 		// What is left is for the next run: nothing failed.
 		res.Status = ops.Finished

@@ -184,7 +184,7 @@ func printPlan(w io.Writer, p ops.Plan) {
 		fmt.Fprintf(w, "  %-14s %12s %s %s\n", r[0], r[1], r[2], r[3])
 	}
 	if !p.Empty() {
-		fmt.Fprintf(w, "  reads %s, writes %s, removes %s of %s\n", size(e.BytesRead), size(e.BytesWritten), counted(e.RemovedFiles, "file"), size(e.RemovedBytes))
+		fmt.Fprintf(w, "  reads %s, writes %s, removes %s of %s\n", ops.Size(e.BytesRead), ops.Size(e.BytesWritten), counted(e.RemovedFiles, "file"), ops.Size(e.RemovedBytes))
 	}
 	for _, r := range h.Reasons {
 		fmt.Fprintf(w, "  left alone: %s (%d): %s", r.Subject, r.Count, r.Text)
@@ -270,7 +270,20 @@ func (c *cli) execute(ctx context.Context, name string, f tableFlags, file strin
 	}); err == nil {
 		err = eerr
 	}
+	if err == nil && q.Plan != nil && !q.Plan.Empty() && overtaken(results) {
+		err = fault.New(fault.Stale, "the table has changed, nothing of the plan is left to do")
+	}
 	return fault.In("table "+id.String(), err)
+}
+
+// overtaken reports whether runs found nothing left of what they were to do.
+func overtaken(results []ops.Result) bool {
+	for _, r := range results {
+		if r.Status != ops.NothingToDo || r.Commit == nil {
+			return false
+		}
+	}
+	return true
 }
 
 type runDocument struct {
@@ -315,7 +328,7 @@ func readFile(file string) ([]byte, error) {
 	case err != nil:
 		return nil, usage(err)
 	case len(b) > mostPlan:
-		return nil, usage(fault.New(fault.TooLarge, fmt.Sprintf("%s is larger than %s", file, size(mostPlan))))
+		return nil, usage(fault.New(fault.TooLarge, fmt.Sprintf("%s is larger than %s", file, ops.Size(mostPlan))))
 	}
 	return b, nil
 }
@@ -334,6 +347,9 @@ func printResult(w io.Writer, r ops.Result) {
 	fmt.Fprintln(w, r.Message)
 	if r.Status != ops.NothingToDo || r.Commit != nil {
 		fmt.Fprintf(w, "  %s", r.Status)
+		if r.Status == ops.DryRun {
+			fmt.Fprint(w, ", nothing was changed")
+		}
 		if r.Commit != nil && r.Commit.Attempts > 0 {
 			fmt.Fprintf(w, " after %s, run %s", counted(int64(r.Commit.Attempts), "attempt"), r.Run)
 		}
@@ -343,7 +359,7 @@ func printResult(w io.Writer, r ops.Result) {
 		fmt.Fprintf(w, "  error: %s\n", r.Error)
 	}
 	if a := r.Actual; a != nil {
-		fmt.Fprintf(w, "  read %s, wrote %s, removed %s of %s\n", size(a.BytesRead), size(a.BytesWritten), counted(a.RemovedFiles, "file"), size(a.RemovedBytes))
+		fmt.Fprintf(w, "  read %s, wrote %s, removed %s of %s\n", ops.Size(a.BytesRead), ops.Size(a.BytesWritten), counted(a.RemovedFiles, "file"), ops.Size(a.RemovedBytes))
 	}
 	for _, x := range r.Reasons {
 		if x.Subject == string(r.Operation) {
@@ -357,17 +373,4 @@ func printResult(w io.Writer, r ops.Result) {
 	for _, x := range r.Kept {
 		fmt.Fprintf(w, "  kept: %s\n", x)
 	}
-}
-
-// size renders bytes for people.
-func size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

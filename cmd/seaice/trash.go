@@ -13,6 +13,7 @@ import (
 	"github.com/seaice/seaice/config"
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
+	"github.com/seaice/seaice/ops"
 	"github.com/seaice/seaice/trash"
 )
 
@@ -132,10 +133,10 @@ func printItems(w io.Writer, items []trash.Item) {
 		if it.Problem != "" {
 			note = "left to a person: " + it.Problem
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", it.Origin, size(it.Bytes), it.Run, when(it.PurgeAfter), note)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", it.Origin, ops.Size(it.Bytes), it.Run, when(it.PurgeAfter), note)
 	}
 	_ = tw.Flush() // the writer below keeps its error
-	fmt.Fprintf(w, "%s, %s\n", counted(int64(len(items)), "file"), size(total))
+	fmt.Fprintf(w, "%s, %s\n", counted(int64(len(items)), "file"), ops.Size(total))
 }
 
 func (c *cli) trashRestore(ctx context.Context, f trashFlags) error {

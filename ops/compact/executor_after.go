@@ -45,7 +45,7 @@ func (x *execution) after(_ context.Context, d ops.Done) (ops.Actual, error) {
 		"units": int64(len(a.units)), "units-dropped": int64(len(x.dropped) + len(a.lost)),
 		"data-files-removed": a.sum.RemovedDataFiles, "data-files-added": a.sum.AddedDataFiles,
 		"delete-files-removed": a.sum.RemovedDeleteFiles, "delete-files-added": a.sum.AddedDeleteFiles,
-		"manifests-created": int64(len(a.made)), "manifests-replaced": a.replaced,
+		"data-bytes-removed": 0, "data-bytes-added": 0, "manifests-created": int64(len(a.made)), "manifests-replaced": a.replaced,
 	}
 	p := proof{Units: []unitProof{}}
 	sum := sha256.New()
@@ -64,10 +64,12 @@ func (x *execution) after(_ context.Context, d ops.Done) (ops.Actual, error) {
 		e.BytesRead += c.BytesRead
 		for i := range u.Outputs {
 			e.BytesWritten += u.Outputs[i].Bytes
+			counters["data-bytes-added"] += u.Outputs[i].Bytes
 		}
 		e.BytesWritten += u.Map.Bytes
 		for i := range u.Unit.Inputs {
 			e.FreedLaterBytes += u.Unit.Inputs[i].Bytes
+			counters["data-bytes-removed"] += u.Unit.Inputs[i].Bytes
 		}
 		p.Units = append(p.Units, unitProof{
 			Unit: u.Unit.ID, Verify: u.Proof.Verify, Sum: u.Proof.Sum, RowsRead: c.RowsRead, RowsDeleted: c.RowsDeleted, RowsWritten: c.RowsWritten,

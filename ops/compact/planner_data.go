@@ -9,6 +9,7 @@ import (
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/manifests"
+	"github.com/seaice/seaice/ops"
 )
 
 // candidate is a data file worth a rewrite. What else is known about it is read
@@ -251,7 +252,7 @@ func (w *work) wanted(e *manifests.Entry, b burden) (reasonCode, *left) {
 	case large && !w.set.RewriteAll:
 		return 0, &left{
 			code: "cannot-split", subject: "data files", setting: "max_file_size_percent",
-			text: fmt.Sprintf("larger than %s, but of one row group as far as the manifests say", size(w.sizes.most)),
+			text: fmt.Sprintf("larger than %s, but of one row group as far as the manifests say", ops.Size(w.sizes.most)),
 		}
 	case w.set.RewriteAll:
 		return becauseAll, nil
@@ -259,7 +260,7 @@ func (w *work) wanted(e *manifests.Entry, b burden) (reasonCode, *left) {
 	return 0, &left{
 		code: "healthy", subject: "data files",
 		text: fmt.Sprintf("of %s to %s, with fewer than %d deletes and less than %g of their rows deleted",
-			size(w.sizes.least), size(w.sizes.most), w.set.DeleteFileThreshold, w.set.DeleteRatioThreshold),
+			ops.Size(w.sizes.least), ops.Size(w.sizes.most), w.set.DeleteFileThreshold, w.set.DeleteRatioThreshold),
 	}
 }
 
@@ -290,7 +291,7 @@ func (w *work) able(e *manifests.Entry, b burden, p *partition) *left {
 		return &left{code: "not-readable", subject: "data files", text: "they are in " + why}
 	}
 	if w.sizes.cap > 0 && e.Bytes > w.sizes.cap {
-		return &left{code: "max-rewrite", subject: "data files", text: fmt.Sprintf("larger than the %s of one run", size(w.sizes.cap)), setting: "max_rewrite_mb"}
+		return &left{code: "max-rewrite", subject: "data files", text: fmt.Sprintf("larger than the %s of one run", ops.Size(w.sizes.cap)), setting: "max_rewrite_mb"}
 	}
 	return nil
 }

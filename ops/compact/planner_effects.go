@@ -166,12 +166,44 @@ func (p *Plan) Summary() string {
 		files, outputs = files+int64(len(u.Inputs)), outputs+u.Expect.Files
 		in, out = add(in, u.Bytes()), add(out, u.Expect.Bytes)
 	}
-	text := fmt.Sprintf("%d -> %d files, %s -> %s", files, outputs, size(in), size(out))
+	text := fmt.Sprintf("%d -> %s, %s -> about %s", files, ops.Count(outputs, "file"), ops.Size(in), ops.Size(out))
+	if outputs == 0 {
+		text = fmt.Sprintf("%s of %s go, all rows are deleted", ops.Count(files, "file"), ops.Size(in))
+	}
 	if gone := p.header.Effects.Before.DeleteFiles - p.header.Effects.After.DeleteFiles; gone > 0 {
-		text += fmt.Sprintf(", %d delete files gone", gone)
+		text += fmt.Sprintf(", %s go", ops.Count(gone, "delete"))
 	}
 	if len(p.units) > 1 {
 		text += fmt.Sprintf(", in %d units", len(p.units))
+	}
+	return text
+}
+
+// Report implements ops.Reporter.
+func (p *Plan) Report(_ ops.Effects, n map[string]int64, reasons []ops.Reason) string {
+	text := fmt.Sprintf("%d -> %s, %s -> %s", n["data-files-removed"], ops.Count(n["data-files-added"], "file"),
+		ops.Size(n["data-bytes-removed"]), ops.Size(n["data-bytes-added"]))
+	if rows := n["rows-deleted"]; rows > 0 {
+		text += fmt.Sprintf(", %s applied", ops.Count(rows, "deleted row"))
+	}
+	if gone := n["delete-files-removed"]; gone > 0 {
+		text += fmt.Sprintf(", %s removed", ops.Count(gone, "delete"))
+	}
+	if added := n["delete-files-added"]; added > 0 {
+		text += fmt.Sprintf(", %s of others carried over", ops.Count(added, "delete"))
+	}
+	done, planned := n["units"], int64(len(p.units))
+	switch {
+	case done < planned:
+		text += fmt.Sprintf(", in %d of %s", done, ops.Count(planned, "unit"))
+	case done > 1:
+		text += fmt.Sprintf(", in %d units", done)
+	}
+	if dropped := n["units-dropped"]; dropped > 0 && len(reasons) > 0 {
+		text += fmt.Sprintf("; %d left out: %s: %s", dropped, reasons[0].Subject, reasons[0].Text)
+		if dropped > 1 {
+			text += ", and more"
+		}
 	}
 	return text
 }

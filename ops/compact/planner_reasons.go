@@ -2,7 +2,6 @@ package compact
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -45,15 +44,4 @@ func add(a, b int64) int64 {
 		return math.MaxInt64
 	}
 	return a + b
-}
-
-// size shows bytes to people.
-func size(b int64) string {
-	switch {
-	case b >= 10<<30:
-		return fmt.Sprintf("%.1f GB", float64(b)/(1<<30))
-	case b >= 10<<10:
-		return fmt.Sprintf("%.1f MB", float64(b)/(1<<20))
-	}
-	return fmt.Sprintf("%d bytes", b)
 }

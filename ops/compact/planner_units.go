@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seaice/seaice/manifests"
+	"github.com/seaice/seaice/ops"
 )
 
 // draft is a unit by the numbers of its candidates.
@@ -175,7 +176,7 @@ func (w *work) divided(files, bytes int64) *left {
 	case w.set.MaxFiles > 0 && files > w.set.MaxFiles:
 		return nextRun("max-files", "max_files", fmt.Sprintf("of %d files", w.set.MaxFiles))
 	case w.sizes.cap > 0 && bytes > w.sizes.cap:
-		return nextRun("max-rewrite", "max_rewrite_mb", "of "+size(w.sizes.cap))
+		return nextRun("max-rewrite", "max_rewrite_mb", "of "+ops.Size(w.sizes.cap))
 	}
 	return nil
 }
@@ -370,7 +371,7 @@ func (r *run) take(w *work, d *draft) *left {
 	files := add(r.files, int64(len(d.files)))
 	switch s := w.set; {
 	case s.MaxRewriteBytes > 0 && add(r.bytes, d.in) > s.MaxRewriteBytes:
-		return nextRun("max-rewrite", "max_rewrite_mb", "of "+size(s.MaxRewriteBytes))
+		return nextRun("max-rewrite", "max_rewrite_mb", "of "+ops.Size(s.MaxRewriteBytes))
 	case s.MaxFiles > 0 && files > s.MaxFiles:
 		return nextRun("max-files", "max_files", fmt.Sprintf("of %d files", s.MaxFiles))
 	case s.MaxPartitions > 0 && !r.partitions[d.part] && int64(len(r.partitions)) >= s.MaxPartitions:

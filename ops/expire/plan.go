@@ -84,10 +84,23 @@ func (p *Plan) Summary() string {
 		return "nothing to do"
 	}
 	e := p.header.Effects
-	text := fmt.Sprintf("%d -> %d snapshots, %d files of %.1f MB go", e.Before.Snapshots, e.After.Snapshots,
-		e.RemovedFiles, float64(e.RemovedBytes)/(1<<20))
-	if n := len(p.d.Refs); n > 0 {
-		text += fmt.Sprintf(", %d refs expire", n)
+	text := fmt.Sprintf("%d -> %d snapshots, %s of %s go to the trash", e.Before.Snapshots, e.After.Snapshots,
+		ops.Count(e.RemovedFiles, "file"), ops.Size(e.RemovedBytes))
+	if n := int64(len(p.d.Refs)); n > 0 {
+		text += ", " + ops.Count(n, "ref") + " go"
+	}
+	return text
+}
+
+// Report implements ops.Reporter.
+func (p *Plan) Report(e ops.Effects, counters map[string]int64, _ []ops.Reason) string {
+	text := fmt.Sprintf("%d -> %d snapshots, %s of %s removed", e.Before.Snapshots, e.After.Snapshots,
+		ops.Count(e.RemovedFiles, "file"), ops.Size(e.RemovedBytes))
+	if n := counters["refs-expired"]; n > 0 {
+		text += ", " + ops.Count(n, "ref") + " removed"
+	}
+	if n := counters["files-kept"]; n > 0 {
+		text += ", " + ops.Count(n, "file") + " left"
 	}
 	return text
 }

@@ -78,6 +78,11 @@ func (p *Plan) Summary() string {
 	return fmt.Sprintf("%d -> %d manifests", e.Before.Manifests, e.After.Manifests)
 }
 
+// Report implements ops.Reporter.
+func (p *Plan) Report(e ops.Effects, _ map[string]int64, _ []ops.Reason) string {
+	return fmt.Sprintf("%d -> %d manifests", e.Before.Manifests, e.After.Manifests)
+}
+
 // MarshalJSON implements ops.Plan.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	return json.Marshal(planJSON{Header: p.header, Groups: p.groups, TargetBytes: p.target, SpillDir: p.spill})
