@@ -391,6 +391,17 @@ func TestLegacyListsFollowTheRules(t *testing.T) {
 	}
 }
 
+// arrow-go 18.8.0 leaves values out of the statistics of lists with small pages
+// (TestMergedFilesSayTheTruth found it).
+func TestStatisticsOfRepeatedColumnsByArrowGoAreNotTrusted(t *testing.T) {
+	flat, element := leaf("c", format.Optional, format.Int32), leaf("c", format.Optional, format.Int32)
+	element.MaxRep = 1
+	const arrow, library = "parquet-go version 18.8.0", "github.com/parquet-go/parquet-go version 0.32.0(build x)"
+	require.True(t, resolve.TrustedWriter(arrow, flat).Statistics)
+	require.False(t, resolve.TrustedWriter(arrow, element).Statistics)
+	require.True(t, resolve.TrustedWriter(library, element).Statistics)
+}
+
 func TestWritersWithKnownFaultsAreNotTrusted(t *testing.T) {
 	text, number := leaf("c", format.Optional, format.ByteArray), leaf("c", format.Optional, format.Int32)
 	for createdBy, want := range map[string]resolve.Trust{

@@ -10,7 +10,9 @@ import (
 // Trust says what of a column may be believed because of who wrote the file.
 type Trust struct {
 	// Statistics may be read: not those of binary columns by writers that
-	// compared bytes as signed (PARQUET-251), nor by unknown writers.
+	// compared bytes as signed (PARQUET-251), nor by unknown writers, nor those
+	// that arrow-go 18.8.0 gives repeated columns: with small pages they leave
+	// values out.
 	Statistics bool
 	// DeltaByteArray pages may be moved: not those of writers that lost the
 	// prefix at the begin of a page (PARQUET-246).
@@ -18,11 +20,14 @@ type Trust struct {
 }
 
 // TrustedWriter says what may be believed of a leaf of a file, by the created_by
-// of its footer. Both faults are those of parquet-mr before 1.8.0; Cloudera's
+// of its footer. The faults of binary columns are those of parquet-mr before 1.8.0; Cloudera's
 // 1.5.0 has the correction of the first from cdh5.5 on. A file that does not
 // name its writer may be one of them.
 func TrustedWriter(createdBy string, leaf *format.Node) Trust {
 	w := format.ParseWriter(createdBy)
+	if w.App == "parquet-go" && leaf.MaxRep > 0 { // what arrow-go calls itself
+		return Trust{DeltaByteArray: true}
+	}
 	binary := leaf.Type == format.ByteArray || leaf.Type == format.FixedLenByteArray
 	if !binary || w.App != "" && w.App != "parquet-mr" {
 		return Trust{Statistics: true, DeltaByteArray: true}
