@@ -49,10 +49,10 @@ func keepBatch(t *rapid.T, leaf *format.Node, d *Dictionary) (all, kept column.B
 		for k := range v {
 			v[k] = byte(x>>20%5) * byte(k%3+1)
 		}
-		switch {
-		case width == 0:
+		switch width {
+		case 0:
 			v = []byte("abcdefgh")[:x>>20%9]
-		case width == 1:
+		case 1:
 			v[0] = byte(x >> 20 & 1)
 		}
 		add := func(b *column.Batch) {
