@@ -60,7 +60,7 @@ demo: build bin/weed ## show a maintained table on a real SeaweedFS, before and 
 # The race detector makes random tables ten times as slow, so that run has few
 # of them and a second one without it has the rest.
 test: bin/weed ## run all tests but the long proofs
-	{ $(GO) test -race -timeout 20m $(TESTFLAGS) -json ./... && \
+	{ $(GO) test -race -timeout 40m $(TESTFLAGS) -json ./... && \
 	SEAICE_COMPACT_SEEDS=100 $(GO) test -timeout 20m $(TESTFLAGS) -run '^TestCompactRandomTables' -json ./ops/compact; } | $(REPORT)
 
 # Long proofs are tests called TestProof…; without SEAICE_PROOF they skip.
