@@ -47,10 +47,6 @@ type Options struct {
 	Recompress bool `json:"recompress,omitempty"`
 	// ApplyDeletes false means that no input of any unit has a delete.
 	ApplyDeletes bool `json:"apply-deletes"`
-	// SpillDir is where key sets that do not fit into memory go, "" for the
-	// system's place; SpillMaxBytes bounds them, 0 for what the disk has free.
-	SpillDir      string `json:"spill-dir,omitempty"`
-	SpillMaxBytes int64  `json:"spill-max-bytes,omitempty"`
 }
 
 // Why is a reason for which a file is rewritten.

@@ -56,7 +56,6 @@ func (pl planner) Plan(ctx context.Context, in ops.Input) (*Plan, error) {
 	p := &Plan{options: Options{
 		TargetBytes: s.TargetFileBytes, MaxRows: s.MaxRowsPerFile, Verify: s.Verify, MemoryBytes: s.MemoryBudgetBytes,
 		ThroughputBytes: s.ThroughputBytesPerSecond, Recompress: s.Recompress, ApplyDeletes: s.ApplyDeletes,
-		SpillDir: s.SortSpillDir, SpillMaxBytes: s.SortSpillMaxBytes,
 	}}
 	p.header = ops.Header{
 		Format: ops.PlanFormat, Operation: config.Compact, Base: base, Guarantee: commit.FilerCAS, PlannedAt: in.Now,
