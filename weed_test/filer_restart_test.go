@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/fault"
@@ -66,10 +68,8 @@ func TestFilerStopStartMidSuite(t *testing.T) {
 		err := c.StartFiler(sctx)
 		done()
 		require.NoError(t, err)
+		s.starts.Add(1)
 	}
-	s.mu.Lock()
-	s.settled = len(s.created)
-	s.mu.Unlock()
 	before := s.steps.Load()
 	require.Eventually(t, func() bool { return s.steps.Load() > before+200 || t.Failed() }, time.Minute, 50*time.Millisecond)
 	cancel()
@@ -79,8 +79,13 @@ func TestFilerStopStartMidSuite(t *testing.T) {
 
 	// The feed shows the creations in order and once. A filer that is killed may
 	// lose the changes that it has not yet written to its log, so only those
-	// since the last start must all be there.
-	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.covered(seen) }, time.Minute, 100*time.Millisecond)
+	// that were begun since the last start must all be there.
+	covered := func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.missing(seen)) == 0 }
+	if !assert.Eventually(t, func() bool { return covered() || len(watched) > 0 }, time.Minute, 100*time.Millisecond) || !covered() {
+		s.mu.Lock()
+		t.Errorf("the feed shows %d changes of %d and not %v", len(seen), len(s.created), s.missing(seen))
+		s.mu.Unlock()
+	}
 	unwatch()
 	if err := <-watched; err != nil {
 		require.Equal(t, fault.Canceled, fault.Of(err), "%v", err)
@@ -97,13 +102,19 @@ type storm struct {
 	unknown   atomic.Int64
 	transient atomic.Int64
 
+	starts  atomic.Int64 // of the filer since the steps began
 	mu      sync.Mutex
-	created []string // in order, by the only creator
-	settled int      // how many of them before the last start
+	created []creation // in order, by the only creator
 	// counters hold the successes and the unknown outcomes of additions.
 	updates, patches counter
 	moved            int
 	names            []string
+}
+
+// creation is a file that was created by a call begun after so many starts.
+type creation struct {
+	path   string
+	starts int64
 }
 
 type counter struct{ sure, open int }
@@ -179,6 +190,7 @@ func (s *storm) list(ctx context.Context, _ int) error {
 func (s *storm) create(ctx context.Context, n int) error {
 	name := fmt.Sprintf("c%06d", n)
 	p := s.dir.Join("created", name)
+	starts := s.starts.Load()
 	_, err := s.f.Put(ctx, p, []byte(name), filer.CreateOptions{})
 	sure := err == nil
 	open, fatal := s.left(err)
@@ -196,7 +208,7 @@ func (s *storm) create(ctx context.Context, n int) error {
 	}
 	if sure {
 		s.mu.Lock()
-		s.created = append(s.created, p.String())
+		s.created = append(s.created, creation{p.String(), starts})
 		s.mu.Unlock()
 	}
 	return nil
@@ -366,17 +378,20 @@ func (s *storm) watch(ctx context.Context, seen *[]string) error {
 	return nil
 }
 
-// covered reports whether the files created since the last start are a
-// subsequence of those seen, which are in order.
-func (s *storm) covered(seen []string) bool {
-	i := s.settled
+// missing are the files whose creation was begun since the last start and that
+// are not among those seen, which are in order.
+func (s *storm) missing(seen []string) []creation {
 	for n, p := range seen {
 		if n > 0 && seen[n-1] >= p {
 			s.t.Errorf("the feed shows %s behind %s", p, seen[n-1])
 		}
-		if i < len(s.created) && s.created[i] == p {
-			i++
+	}
+	last := s.starts.Load()
+	var out []creation
+	for _, c := range s.created {
+		if _, ok := slices.BinarySearch(seen, c.path); c.starts == last && !ok {
+			out = append(out, c)
 		}
 	}
-	return i >= len(s.created)
+	return out
 }
