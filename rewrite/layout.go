@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"math"
+
 	"github.com/seaice/seaice/rewrite/deletes"
 )
 
@@ -35,13 +37,22 @@ type layout struct {
 	written, estimated float64
 }
 
-// Fractions of a file's target.
 const (
-	// A rest up to this much above the target joins the file instead of making
-	// another one.
-	layoutOver = 1.1
-	// A file this full is ended.
+	// layoutSpare is the part of a target that makes no file of its own: files
+	// share it.
+	layoutSpare = 0.1
+	// layoutFull and layoutOver are the parts of its goal between which a file
+	// may end where a block does, so that the block stays whole.
 	layoutFull = 0.95
+	layoutOver = 1.1
+	// layoutLeast is the part of the target that files which follow have at
+	// least in the mean, whatever a file takes above its goal.
+	layoutLeast = 0.85
+	// layoutEven is the part of the target above which all files have the same.
+	// With less, the last one has less alone, but no less than layoutRest: better
+	// one file that is too small than several that are a little too small.
+	layoutEven = 1 / layoutOver
+	layoutRest = 0.5
 )
 
 // empty reports that all rows were given out.
@@ -68,27 +79,66 @@ func (l *layout) rest() (bytes float64, rows int64) {
 	return bytes, rows
 }
 
+// files is how many files so many bytes and live rows become: as few as the
+// target and the greatest number of rows allow.
+func (l *layout) files(bytes float64, rows int64) int64 {
+	n := int64(1)
+	if most := float64(l.target); bytes > most*(1+layoutSpare) {
+		n = int64(math.Ceil(bytes/most - layoutSpare))
+	}
+	if l.maxRows > 0 {
+		n = max(n, (rows-1)/l.maxRows+1)
+	}
+	return n
+}
+
+// end is where a file ends that others follow.
+type end struct {
+	// bytes is where it should end. Where a block ends between short and most it
+	// may; it takes no further row group from least on.
+	bytes, least, short, most float64
+	// rows is the least number of rows; with fewer, more files would follow.
+	rows int64
+}
+
+// end says where a file ends that has so many bytes and rows; last reports that it
+// takes all that is left.
+func (l *layout) end(bytes, rows int64) (e end, last bool) {
+	rest, live := l.rest()
+	all := float64(bytes) + rest*l.ratio()
+	rows += live
+	n := l.files(all, rows)
+	if n == 1 {
+		return end{bytes: all}, true
+	}
+	others, target := float64(n-1), float64(l.target)
+	e.bytes = all / float64(n)
+	if l.maxRows > 0 {
+		e.rows = rows - (n-1)*l.maxRows
+	}
+	if float64(n) < all/target+1 { // else rows say how many, and bytes are shared evenly
+		e.bytes = max(e.bytes, min(target*layoutEven, all-others*layoutRest*target))
+	}
+	e.least = max(e.bytes*layoutFull, min(e.bytes, all-(others+layoutSpare)*target))
+	e.short = max(e.least, min(e.bytes, target*layoutEven))
+	e.most = max(e.bytes, min(e.bytes*layoutOver, all-others*layoutLeast*target))
+	return e, false
+}
+
 // full reports that a file with so many bytes and rows takes no further row
 // group.
 func (l *layout) full(bytes, rows int64) bool {
 	if l.empty() || l.maxRows > 0 && rows >= l.maxRows {
 		return true
 	}
-	if rows == 0 {
-		return false
-	}
-	rest, _ := l.rest()
-	if float64(bytes)+rest*l.ratio() <= float64(l.target)*layoutOver {
-		return false
-	}
-	return float64(bytes) >= float64(l.target)*layoutFull
+	e, last := l.end(bytes, rows)
+	return !last && rows > 0 && float64(bytes) >= e.least && rows >= e.rows
 }
 
 // next gives the spans of the next row group of a file that has so many bytes
 // and rows, and what they are estimated to be.
 func (l *layout) next(bytes, rows int64) (spans []span, estimated float64) {
-	rest, _ := l.rest()
-	g := l.goal(bytes, rows, rest)
+	g := l.goal(bytes, rows)
 	taken := int64(0)
 	for len(l.blocks) > 0 {
 		b := l.blocks[0]
@@ -117,28 +167,31 @@ type goal struct {
 	hard  bool
 	// all reports that everything that is left should be taken.
 	all bool
-	// over is how far bytes may be passed to keep a block whole: less where the
-	// row group ends the file.
+	// over is how far bytes may be passed to keep a block whole.
 	over float64
+	// ends reports that the row group ends its file and others follow: it has
+	// from least to most bytes, and at least so many rows.
+	ends        bool
+	least, most float64
+	leastRows   int64
 }
 
-func (l *layout) goal(bytes, rows int64, rest float64) goal {
+func (l *layout) goal(bytes, rows int64) goal {
 	ratio := l.ratio()
-	rest *= ratio
-	room := float64(l.target) - float64(bytes)
-	last := float64(bytes)+rest <= float64(l.target)*layoutOver
-	switch {
-	case last:
-		room = rest
-	case !l.exact && l.estimated == 0:
+	e, last := l.end(bytes, rows)
+	room := e.bytes - float64(bytes)
+	half := !last && !l.exact && l.estimated == 0
+	if half {
 		// Nothing is known yet: half of the file shows what the rest will be.
 		room /= 2
 	}
 	// The room is shared out evenly, so that no row group is a small rest.
 	groups := max(1, int64(max(room, 1)/float64(l.groupBytes)+0.999))
-	g := goal{bytes: max(room, 1) / float64(groups) / ratio, rows: l.groupRows, all: last && groups == 1, over: 1.5}
+	g := goal{bytes: max(room, 1) / float64(groups) / ratio, rows: l.groupRows, over: 1.5}
 	if groups == 1 {
-		g.over = layoutOver
+		g.all, g.ends, g.over = last, !last && !half, layoutOver
+		g.least, g.most = (e.short-float64(bytes))/ratio, (e.most-float64(bytes))/ratio
+		g.leastRows = e.rows - rows
 	}
 	if l.maxRows > 0 && l.maxRows-rows <= g.rows {
 		g.rows, g.hard = l.maxRows-rows, true
@@ -165,16 +218,28 @@ func (g goal) take(b block, taken int64, estimated float64) int64 {
 	}
 	n := min(b.live, room)
 	after := estimated + b.bytes*float64(n)/float64(b.live)
-	switch {
-	case g.all, after <= g.bytes, n == b.live && (estimated+after)/2 <= g.bytes && after <= g.bytes*g.over:
+	part := min(max(int64(float64(b.live)*(g.bytes-estimated)/b.bytes), 1), n)
+	switch whole := n == b.live; {
+	case g.all, after <= g.bytes:
+		return n
+	case g.ends:
+		// At the end of a block if one is near: the nearer one.
+		before := taken > 0 && taken >= g.leastRows && estimated >= g.least
+		switch {
+		case whole && after <= g.most && (!before || after-g.bytes <= g.bytes-estimated):
+			return n
+		case before:
+			return 0
+		}
+		return min(max(part, g.leastRows-taken), n)
+	case whole && (estimated+after)/2 <= g.bytes && after <= g.bytes*g.over:
 		return n
 	case estimated >= g.bytes/2:
 		return 0
 	case after <= g.bytes*g.over:
 		return n
 	}
-	part := int64(float64(b.live) * (g.bytes - estimated) / b.bytes)
-	return min(max(part, 1), n)
+	return part
 }
 
 // cut takes the first live rows off the first block; deleted rows behind them go

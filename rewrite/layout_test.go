@@ -127,8 +127,11 @@ func TestLayoutLandsNearTheTarget(t *testing.T) {
 			files := layOut(l, c.factor)
 			require.Len(t, files, c.files)
 			require.Len(t, files[0].groups, c.groups)
-			for _, f := range files[:len(files)-1] {
-				require.InDelta(t, 500<<20, f.bytes, 0.1*(500<<20))
+			for i, f := range files[:len(files)-1] {
+				require.InDelta(t, 500<<20, f.bytes, 0.1*(500<<20), "file %d of %d", i, len(files))
+			}
+			if len(files) > 1 {
+				require.GreaterOrEqual(t, files[len(files)-1].bytes, 0.5*(500<<20))
 			}
 		})
 	}
@@ -140,4 +143,51 @@ func repeat(n int, v int64) []int64 {
 		out[i] = v
 	}
 	return out
+}
+
+// Whatever the sizes of blocks are, no file is a small rest of the others, none much
+// larger than the target, and there are no more than it takes.
+func TestLayoutLeavesNoSmallRest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const target = 1_000_000
+		l := &layout{target: target, groupRows: 1 << 40, exact: rapid.Bool().Draw(t, "exact")}
+		l.groupBytes = rapid.Int64Range(target/5, 2*target).Draw(t, "group bytes")
+		// Blocks of one size are the worst: what one file takes too much, all do.
+		rows := rapid.OneOf(
+			rapid.SliceOfN(rapid.Int64Range(1, 2*target), 1, 40),
+			rapid.Custom(func(t *rapid.T) []int64 {
+				return repeat(rapid.IntRange(1, 60).Draw(t, "blocks"), rapid.Int64Range(target/10, 2*target).Draw(t, "size"))
+			}),
+		).Draw(t, "rows")
+		l.deleted = make([]*deletes.Positions, len(rows))
+		total := int64(0)
+		for _, n := range rows {
+			total += n
+		}
+		if least := total/(target*13/10) + 1; rapid.Bool().Draw(t, "bound rows") {
+			l.maxRows = max(total/max(least, 2), target/2)
+		}
+		l.blocks = blocksOf(rows, 1, l.deleted)
+		files := layOut(l, 1)
+		require.LessOrEqual(t, int64(len(files)), l.files(float64(total)+target/100, total), "more than it takes")
+		for i, f := range files {
+			require.LessOrEqual(t, f.bytes, 1.15*target, "file %d of %d", i, len(files))
+			if l.maxRows == 0 && len(files) > 1 {
+				require.GreaterOrEqual(t, f.bytes, 0.49*target, "file %d of %d", i, len(files))
+			}
+		}
+	})
+}
+
+// The sizes of 14 files and a small one, of which two exceed a share by an eighth:
+// seven times that left a last file of a twelfth.
+func TestLayoutSharesWhatBlocksExceed(t *testing.T) {
+	rows := append(repeat(14, 585_344), 96_996)
+	l := &layout{target: 1_066_090, groupBytes: 128 << 20, groupRows: 1 << 20, exact: true, deleted: make([]*deletes.Positions, len(rows))}
+	l.blocks = blocksOf(rows, 1, l.deleted)
+	files := layOut(l, 1)
+	require.Len(t, files, 8)
+	for _, f := range files {
+		require.InDelta(t, 1_036_477, f.bytes, 0.1*1_036_477)
+	}
 }

@@ -109,8 +109,9 @@ func (v Verify) String() string {
 type Request struct {
 	Table   Table
 	Sources []Source
-	// TargetBytes is the size at which an output is ended; MaxRows its greatest
-	// number of rows, 0 for none.
+	// TargetBytes is the size that outputs have at most, give or take a tenth: there
+	// are as few as that allows, and the last has half of it at least. MaxRows is
+	// their greatest number of rows, 0 for none.
 	TargetBytes int64
 	MaxRows     int64
 	Copying     Copying

@@ -88,7 +88,7 @@ func (z sizes) byRows(n, rows int64) int64 {
 
 // divide makes n files, or more if the rows ask for them. The size at which one is
 // ended has room for what was estimated too low, but little: n-1 files that take
-// more than their share leave a small last one.
+// more than their share leave a last one of four fifths of it.
 func (z sizes) divide(bytes, rows, n int64) (files, target int64) {
 	n = z.byRows(n, rows)
 	share := (max(bytes, 1)-1)/n + 1
