@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -34,12 +35,26 @@ func newWorld(t require.TestingT, schema *icego.Schema, version int) *world {
 	w.request = rewrite.Request{
 		Table:       rewrite.Table{FormatVersion: version, Schema: schema, Properties: map[string]string{}, Type: &iceberg.PartitionType{}},
 		TargetBytes: 512 << 20,
+		Copying:     anyOf(t, rewrite.CopyWhereAllowed),
 		Reader:      w.filer,
 		Create: func(_ context.Context, n int) (rewrite.Sink, error) {
 			return &sink{filer: w.filer, at: filer.Path(fmt.Sprintf("/buckets/b/t/data/out-%d.parquet", n))}, nil
 		},
 	}
 	return w
+}
+
+// anyOf is how a test merges that would take any way: as SEAICE_COPYING says, or as
+// given. "on" copies pages where that is allowed and nothing is gained by encoding
+// them anew, "off" encodes everything, "forced" copies wherever it is allowed.
+func anyOf(t require.TestingT, given rewrite.Copying) rewrite.Copying {
+	text := os.Getenv("SEAICE_COPYING")
+	if text == "" {
+		return given
+	}
+	all := map[string]rewrite.Copying{"on": rewrite.CopyWhereAllowed, "off": rewrite.CopyNever, "forced": rewrite.CopyForced}
+	require.Contains(t, all, text, "SEAICE_COPYING")
+	return all[text]
 }
 
 // add puts a source with the content of a file; rows are as the current schema
@@ -182,7 +197,7 @@ func drawSettings(t *rapid.T, q *rewrite.Request) {
 	q.TargetBytes = rapid.SampledFrom([]int64{1, 5_000, 100_000, 512 << 20}).Draw(t, "target")
 	q.MaxRows = rapid.SampledFrom([]int64{0, 0, 1, 100}).Draw(t, "max rows")
 	q.MemoryBytes = rapid.SampledFrom([]int64{0, 32 << 20, 256 << 20}).Draw(t, "memory")
-	q.Copying = rapid.SampledFrom([]rewrite.Copying{rewrite.CopyWhereAllowed, rewrite.CopyNever, rewrite.CopyForced}).Draw(t, "copying")
+	q.Copying = anyOf(t, rapid.SampledFrom([]rewrite.Copying{rewrite.CopyWhereAllowed, rewrite.CopyNever, rewrite.CopyForced}).Draw(t, "copying"))
 	q.Verify = rapid.SampledFrom([]rewrite.Verify{rewrite.VerifyContent, rewrite.VerifyContent, rewrite.VerifyCounts, rewrite.VerifyRows}).Draw(t, "verify")
 	q.Recompress = rapid.Bool().Draw(t, "recompress")
 	for _, p := range [][]string{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -195,11 +196,15 @@ func TestOvertakenRunLeavesWhatAnotherTookOver(t *testing.T) {
 				fl := filertest.New(filertest.Options{})
 				tb, eu, _ := twoRegions(t, fl, version)
 				acted, now := false, at(tb)
+				var mu sync.Mutex // units run side by side
 				slow := fl.Reopen()
 				var second ops.Result
 				slow.OnCall(func(c filertest.Call) *filertest.Fault {
-					if !acted && now(c) {
-						acted = true
+					mu.Lock()
+					act := !acted && now(c)
+					acted = acted || act
+					mu.Unlock()
+					if act {
 						leaseOut(fl)
 						tb.DeleteAt(eu[1], 2)
 						var err error

@@ -58,6 +58,7 @@ func TestF058WidenedPartitionColumn(t *testing.T) {
 // F072: null, NaN, -0.0 and 0.0 are four partitions, whoever wrote the manifests
 // and whatever their summaries say.
 func TestF072FloatPartitions(t *testing.T) {
+	t.Parallel()
 	values := []any{nil, math.NaN(), math.Copysign(0, -1), 0.0, -1.5, math.Inf(1)}
 	for name, style := range map[string]model.Style{"plain": model.Plain, "library": model.IcebergGo, "ours": model.Ours} {
 		t.Run(name, func(t *testing.T) {
@@ -66,26 +67,30 @@ func TestF072FloatPartitions(t *testing.T) {
 				tb := scene(t, fl, model.Config{Version: version, Style: style, Schema: model.Columns(t, "id long!, p double"), Spec: "p"})
 				byPart := map[int][]*model.File{}
 				for round := range 3 {
-					for i, v := range values {
-						n := int64(100*i + 10*round)
-						byPart[i] = append(byPart[i], tb.File(tb.R(n, v), tb.R(n+1, v), tb.R(n+2, v)))
+					for i, f := range perPartition(t, tb, 10*round, values) {
+						byPart[i] = append(byPart[i], f)
 					}
 				}
-				if version > 1 {
-					for i := range values {
-						tb.DeleteAt(byPart[i][0], 1)
-						tb.EqualityDelete([]string{"id"}, tb.R(int64(100*i+12), values[i]))
+				// One row of each partition by its place, and one by its key.
+				deletes := func(file, at, key int) {
+					var gone []model.RowID
+					var keys []model.Row
+					for i, v := range values {
+						gone = append(gone, byPart[i][file].RowsAt(at)...)
+						keys = append(keys, tb.R(int64(100*i+key), v))
 					}
+					tb.Delete(gone...)
+					tb.EqualityDelete([]string{"id"}, keys...)
+				}
+				if version > 1 {
+					deletes(0, 1, 12)
 				}
 				res, err := between(t, fl, tb.Table, nil, func() {
 					if version == 1 {
 						tb.Append(tb.R(int64(999), 0.0))
 						return
 					}
-					for i := range values {
-						tb.DeleteAt(byPart[i][2], 0)
-						tb.EqualityDelete([]string{"id"}, tb.R(int64(100*i+21), values[i]))
-					}
+					deletes(2, 0, 21)
 				})
 				require.NoError(t, err)
 				require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)
@@ -100,9 +105,23 @@ func TestF072FloatPartitions(t *testing.T) {
 	}
 }
 
+// perPartition appends a file of three rows for each value of the second column, in
+// one commit: many snapshots only take time to check. Ids begin at 100 for each
+// value, and first.
+func perPartition[T any](t testing.TB, tb *model.Scene, first int, values []T) []*model.File {
+	t.Helper()
+	var lists [][]model.Row
+	for i, v := range values {
+		n := int64(100*i + first)
+		lists = append(lists, []model.Row{tb.R(n, v), tb.R(n+1, v), tb.R(n+2, v)})
+	}
+	return appended(t, tb, lists)
+}
+
 // Partition values that cannot be a name in a path, in tables that spell paths in
 // every way.
 func TestPartitionValuesThatAreNoNames(t *testing.T) {
+	t.Parallel()
 	values := []string{"a/b", "..", ".", "", "%2F", "a=b c", "null", "é日本", "x\\y", "s3://b/k", "a?b#c", "+", "~*"}
 	for spelling := model.S3; spelling <= model.Escaped; spelling++ {
 		t.Run(fmt.Sprintf("spelling %d", spelling), func(t *testing.T) {
@@ -114,19 +133,17 @@ func TestPartitionValuesThatAreNoNames(t *testing.T) {
 				tb := scene(t, fl, model.Config{Version: version, Spec: "region", Spelling: spelling})
 				var files []*model.File
 				for round := range 2 {
-					for i, v := range values {
-						n := int64(100*i + 10*round)
-						files = append(files, tb.File(tb.R(n, v), tb.R(n+1, v), tb.R(n+2, v)))
-					}
+					files = append(files, perPartition(t, tb, 10*round, values)...)
 				}
-				for i := range values {
-					tb.DeleteAt(files[i], 1)
-				}
-				res, err := between(t, fl, tb.Table, nil, func() {
-					for i := range values {
-						tb.DeleteAt(files[len(values)+i], 2)
+				deletes := func(files []*model.File, at int) {
+					var gone []model.RowID
+					for _, f := range files {
+						gone = append(gone, f.RowsAt(at)...)
 					}
-				})
+					tb.Delete(gone...)
+				}
+				deletes(files[:len(values)], 1)
+				res, err := between(t, fl, tb.Table, nil, func() { deletes(files[len(values):], 2) })
 				require.NoError(t, err)
 				require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)
 				sound(t, fl, tb.Table)
@@ -143,6 +160,7 @@ func TestPartitionValuesThatAreNoNames(t *testing.T) {
 // A table from the first version on to the third, with manifests of each age and
 // metadata that names them itself.
 func TestF084UpgradedTable(t *testing.T) {
+	t.Parallel()
 	for name, cfg := range map[string]model.Config{
 		"embedded": {EmbeddedManifests: true}, "null counts": {Style: model.Style{NullCounts: true, NullSummaries: true}},
 		"legacy": {Style: model.LegacyJava},

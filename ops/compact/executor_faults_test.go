@@ -50,22 +50,26 @@ func together(t testing.TB, tb *model.Scene) (eu, us []*model.File) {
 		}
 		files = append(files, rows)
 	}
+	all := appended(t, tb, files)
+	return all[:3], all[3:]
+}
+
+// appended are data files of these rows, added by one commit. Ids are in the column of
+// field 1.
+func appended(t testing.TB, tb *model.Scene, files [][]model.Row) []*model.File {
+	t.Helper()
 	_, err := tb.AppendFiles(t.Context(), files, model.Options{})
 	require.NoError(t, err)
 	byID := map[any]*model.File{}
 	for _, e := range tb.Head("").DataFiles() {
 		byID[tb.Values(e.File.Rows[0])[1]] = e.File
 	}
-	for i := range 6 {
-		f := byID[files[i][0][1]]
-		require.NotNil(t, f)
-		if i < 3 {
-			eu = append(eu, f)
-		} else {
-			us = append(us, f)
-		}
+	var out []*model.File
+	for _, rows := range files {
+		require.Contains(t, byID, rows[0][1])
+		out = append(out, byID[rows[0][1]])
 	}
-	return eu, us
+	return out
 }
 
 func compactOnce(t testing.TB, fl *filertest.Filer) error {
@@ -100,6 +104,7 @@ func (d *disturbed) verify(t testing.TB, fl *filertest.Filer) *model.Table {
 }
 
 func TestCompactionFailingAtEveryCall(t *testing.T) {
+	t.Parallel()
 	versions(t, 1, func(t *testing.T, version int) {
 		var d disturbed
 		modes := filertest.AllModes()
@@ -120,6 +125,7 @@ func TestCompactionFailingAtEveryCall(t *testing.T) {
 }
 
 func TestCompactionWithReadsFailing(t *testing.T) {
+	t.Parallel()
 	var d disturbed
 	tally := filertest.EveryCall(t, filertest.Scenario{
 		Start: d.start(2), Run: compactOnce, Recover: later, Reads: true,
@@ -131,6 +137,7 @@ func TestCompactionWithReadsFailing(t *testing.T) {
 
 // TestCompactionWithAPeerInEveryGap lets others commit before every call.
 func TestCompactionWithAPeerInEveryGap(t *testing.T) {
+	t.Parallel()
 	for name, peer := range map[string]func(t testing.TB, d *disturbed, tb *model.Table){
 		"append": func(t testing.TB, d *disturbed, tb *model.Table) {
 			row, err := tb.Row(int64(900), "eu")

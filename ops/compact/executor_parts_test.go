@@ -30,7 +30,7 @@ func (f fine) Plan(ctx context.Context, in ops.Input) (*Plan, error) {
 }
 
 func inParts(tl tools) ops.Operation {
-	return ops.Bind[*Plan](config.Compact, fine{NewPlanner(nil)}, executor{tools: tl}, Decode)
+	return ops.Bind[*Plan](config.Compact, fine{NewPlanner(nil)}, executor{tools: inMode(tl)}, Decode)
 }
 
 // regions is a table with a unit for each region, of n.

@@ -259,12 +259,7 @@ func TestF074LineageOfSurvivors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fl := filertest.New(filertest.Options{})
 			tb := scene(t, fl, model.Config{Version: 3, Spec: "region"})
-			tl := realTools()
-			merge := tl.merge
-			tl.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
-				q.Copying = copying
-				return merge(ctx, q)
-			}
+			tl := copyingAs(realTools(), copying)
 			run := func() {
 				res, err := runTools(t.Context(), fl, tl, nil)
 				require.NoError(t, err)

@@ -1,7 +1,6 @@
 package compact
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -65,6 +64,7 @@ func sizesOf(tb *model.Scene) (out []int64) {
 // F130: what a run has made is no candidate of the next one, whatever the table
 // looks like.
 func TestF130SecondPlanIsEmpty(t *testing.T) {
+	t.Parallel()
 	large := map[string]string{"target_file_size_mb": "1"}
 	for name, c := range map[string]struct {
 		set  map[string]string
@@ -161,6 +161,7 @@ func equal(n int, sum float64) []float64 { return slices.Repeat([]float64{sum / 
 // F131: groups of sizes that no number of outputs divides well still give outputs
 // that are neither tiny nor oversized, as many as were predicted, and no candidates.
 func TestF131OutputsAreNeitherTinyNorLarge(t *testing.T) {
+	t.Parallel()
 	const target = 1 << 20
 	for _, c := range []struct {
 		name    string
@@ -195,12 +196,7 @@ func TestF131OutputsAreNeitherTinyNorLarge(t *testing.T) {
 					want += part
 				}
 				require.InEpsilon(t, want, float64(in)/target, 0.02)
-				tl := realTools()
-				merge := tl.merge
-				tl.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
-					q.Copying = copying
-					return merge(ctx, q)
-				}
+				tl := copyingAs(realTools(), copying)
 				res, err := runTools(t.Context(), fl, tl, map[string]string{"target_file_size_mb": "1"})
 				require.NoError(t, err)
 				require.Equal(t, ops.Finished, res.Status, "%s %+v", res.Message, res.Reasons)

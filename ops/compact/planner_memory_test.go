@@ -32,6 +32,9 @@ func TestMillionFilesInLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 2,400 manifests")
 	}
+	if measure.Race {
+		t.Skip("nothing here is concurrent; make test runs it without the race detector too")
+	}
 	measure.Child(t, memoryBound, func(dir string) { millions(t, dir) }, func(dir string, peak func(func())) {
 		planMillion(t, dir, peak)
 	})

@@ -342,6 +342,7 @@ func TestDecodeChecksPlans(t *testing.T) {
 // What a plan says is what the specification says, on any table; nothing is
 // planned twice; and on the table it leaves there is nothing to plan.
 func TestPlansOfRandomTables(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		s := draw(r)
 		p, err := s.write(r).plan()

@@ -68,12 +68,10 @@ func newTrial(ctx context.Context, seed uint64, with tools) (*trial, error) {
 	}
 	tr.settings()
 	tr.copy = choose(tr.rng, rewrite.CopyWhereAllowed, rewrite.CopyWhereAllowed, rewrite.CopyNever, rewrite.CopyForced)
-	merge := with.merge
-	with.merge = func(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
-		q.Copying = tr.copy
-		return merge(ctx, q)
+	if copyingSet {
+		tr.copy = copyingMode
 	}
-	tr.tools = with
+	tr.tools = copyingAs(with, tr.copy)
 	tr.old = map[filer.Path]bool{}
 	for _, p := range tr.fl.Files(g.Root) {
 		tr.old[p] = true
@@ -398,6 +396,7 @@ func someSeeds(t *testing.T, n int) (from, to uint64) {
 // TestCompactRandomTables: any table, compacted in any way, reads as before in
 // every snapshot, is clean, leaves no file behind and is a fixed point.
 func TestCompactRandomTables(t *testing.T) {
+	t.Parallel()
 	from, to := someSeeds(t, 100)
 	written := int64(0)
 	for seed := from; seed < to; seed++ {
@@ -413,6 +412,7 @@ func TestCompactRandomTables(t *testing.T) {
 // TestCompactRandomTablesAmongWriters: others commit between plan and commit,
 // and in the gaps between the calls of the run.
 func TestCompactRandomTablesAmongWriters(t *testing.T) {
+	t.Parallel()
 	from, to := someSeeds(t, 60)
 	for seed := from; seed < to; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {

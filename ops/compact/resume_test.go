@@ -86,12 +86,12 @@ func TestF137FinishedUnitsAreResumed(t *testing.T) {
 func TestF137UnfinishedUnitIsDoneAgain(t *testing.T) {
 	fl := filertest.New(filertest.Options{})
 	tb, _, _ := twoRegions(t, fl, 2)
-	maps := 0
+	var maps atomic.Int64
 	dies(t, fl, func(c filertest.Call) bool {
 		if c.Op == filertest.OpPut && strings.HasSuffix(c.Path.Name(), ".map") {
-			maps++
+			maps.Add(1)
 		}
-		return maps == 2
+		return maps.Load() == 2
 	})
 	res, merges := resumed(t, fl, tb.Table)
 	require.LessOrEqual(t, merges, int64(2))

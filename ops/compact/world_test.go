@@ -20,9 +20,9 @@ import (
 
 var tableID = iceberg.TableID{Bucket: "lake", Namespace: "sales", Name: "orders"}
 
-// operation is compact with tools of the test's choice.
+// operation is compact with tools of the test's choice, merging as SEAICE_COPYING says.
 func operation(t tools) ops.Operation {
-	return ops.Bind[*Plan](config.Compact, NewPlanner(nil), executor{tools: t}, Decode)
+	return ops.Bind[*Plan](config.Compact, NewPlanner(nil), executor{tools: inMode(t)}, Decode)
 }
 
 func runnerWith(fl *filertest.Filer, o ops.Operation) *worker.Runner {
