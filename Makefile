@@ -68,8 +68,8 @@ test: bin/weed ## run all tests but the long proofs
 	SEAICE_COPYING=$$copying SEAICE_COMPACT_SEEDS=10 $(GO) test -timeout 20m -short $(TESTFLAGS) -skip '$(UNCOPIED)' -json ./ops/compact || exit; \
 	done; } | $(REPORT)
 
-# These tests plan only, or merge with the test's own engine.
-UNCOPIED = ^(TestPlan|TestMillionFiles|TestCompactionFailingAtEveryCall|TestCompactionWithReadsFailing|TestCompactionWithAPeerInEveryGap)
+# These tests plan only, merge with the test's own engine, or set how pages are copied.
+UNCOPIED = ^(TestF131|TestF074|TestPlan|TestMillionFiles|TestCompactionFailingAtEveryCall|TestCompactionWithReadsFailing|TestCompactionWithAPeerInEveryGap)
 
 # Long proofs are tests called TestProof…; without SEAICE_PROOF they skip.
 proof: bin/weed ## run the long proofs, PROOF=10m each
