@@ -57,19 +57,19 @@ readers: .venv/installed ## install the foreign readers that tests use into .ven
 demo: build bin/weed ## show a maintained table on a real SeaweedFS, before and after
 	$(GO) run ./cmd/demo
 
+# These tests plan only, merge with the test's own engine, or set how pages are copied.
+UNCOPIED = ^(TestF131|TestF074|TestPlan[^n]|TestMillionFiles|TestCompactionFailingAtEveryCall|TestCompactionWithReadsFailing|TestCompactionWithAPeerInEveryGap)
+
 # The race detector makes random tables ten times as slow, so that run has few
 # of them and a second one without it has the rest, and the plan of a million
-# files. Then compaction and the engine are tested with page copy off, and with it
-# forced wherever it is allowed.
+# files. Then compaction is tested with page copy off, and with it forced wherever it is
+# allowed.
 test: bin/weed ## run all tests but the long proofs
 	{ $(GO) test -race -timeout 40m $(TESTFLAGS) -json ./... && \
 	SEAICE_COMPACT_SEEDS=100 $(GO) test -timeout 20m $(TESTFLAGS) -run '^(TestCompactRandomTables|TestMillionFiles)' -json ./ops/compact && \
 	for copying in off forced; do \
 	SEAICE_COPYING=$$copying SEAICE_COMPACT_SEEDS=10 $(GO) test -timeout 20m -short $(TESTFLAGS) -skip '$(UNCOPIED)' -json ./ops/compact || exit; \
 	done; } | $(REPORT)
-
-# These tests plan only, merge with the test's own engine, or set how pages are copied.
-UNCOPIED = ^(TestF131|TestF074|TestPlan|TestMillionFiles|TestCompactionFailingAtEveryCall|TestCompactionWithReadsFailing|TestCompactionWithAPeerInEveryGap)
 
 # Long proofs are tests called TestProof…; without SEAICE_PROOF they skip.
 proof: bin/weed ## run the long proofs, PROOF=10m each

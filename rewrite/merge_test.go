@@ -35,7 +35,6 @@ func newWorld(t require.TestingT, schema *icego.Schema, version int) *world {
 	w.request = rewrite.Request{
 		Table:       rewrite.Table{FormatVersion: version, Schema: schema, Properties: map[string]string{}, Type: &iceberg.PartitionType{}},
 		TargetBytes: 512 << 20,
-		Copying:     anyOf(t, rewrite.CopyWhereAllowed),
 		Reader:      w.filer,
 		Create: func(_ context.Context, n int) (rewrite.Sink, error) {
 			return &sink{filer: w.filer, at: filer.Path(fmt.Sprintf("/buckets/b/t/data/out-%d.parquet", n))}, nil
@@ -44,8 +43,8 @@ func newWorld(t require.TestingT, schema *icego.Schema, version int) *world {
 	return w
 }
 
-// anyOf is how a test merges that would take any way: as SEAICE_COPYING says, or as
-// given. "on" copies pages where that is allowed and nothing is gained by encoding
+// anyOf is how a test merges that draws a way: as SEAICE_COPYING says, or as given.
+// Others are about what becomes of pages in one of them. "on" copies pages where that is allowed and nothing is gained by encoding
 // them anew, "off" encodes everything, "forced" copies wherever it is allowed.
 func anyOf(t require.TestingT, given rewrite.Copying) rewrite.Copying {
 	text := os.Getenv("SEAICE_COPYING")
