@@ -109,6 +109,11 @@ func (s *shelf) onOneCore(work func(ctx context.Context) error) harness.Side {
 // arrowGo reads and writes the same files with arrow-go, as engines do that
 // decode, and forgets what it wrote.
 func (s *shelf) arrowGo(ctx context.Context) error {
+	return s.encode(ctx, func() io.Writer { return io.Discard })
+}
+
+// encode decodes the files with arrow-go and encodes their rows into others.
+func (s *shelf) encode(ctx context.Context, create func() io.Writer) error {
 	as, err := icetable.SchemaToArrowSchema(s.schema, nil, true, false)
 	if err != nil {
 		return err
@@ -122,7 +127,7 @@ func (s *shelf) arrowGo(ctx context.Context) error {
 					return err
 				}
 			}
-			if out, err = pqarrow.NewFileWriter(as, io.Discard, layout(s.schema), pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())); err != nil {
+			if out, err = pqarrow.NewFileWriter(as, create(), layout(s.schema), pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())); err != nil {
 				return err
 			}
 			size = 0

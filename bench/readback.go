@@ -44,6 +44,19 @@ var readers = []struct {
 	{"pyarrow", inPython("pyarrow")},
 }
 
+// references are what outputs whose pages were copied are compared with: the same
+// rows encoded anew by arrow-go, as those who compact without copying do, or by
+// ourselves, whose pages are smaller.
+var references = []struct {
+	suffix string
+	how    rewrite.Copying
+	make   func(s *shelf, ctx context.Context) (*outputs, error)
+}{
+	{"", rewrite.CopyWhereAllowed, (*shelf).encoded},
+	{"@own", rewrite.CopyWhereAllowed, (*shelf).encodedByUs},
+	{"@forced", rewrite.CopyForced, (*shelf).encoded},
+}
+
 // readback compares how fast others read outputs whose pages were copied with
 // how fast they read the same rows encoded anew. Figures are of processor time
 // on one core: what a reader saves or loses by the layout of a file.
@@ -53,10 +66,7 @@ func readback() (out []harness.Bench) {
 		shape  shape
 	}{{"", distinct(readbackFiles, dataRows)}, {"_dict", repeating(readbackFiles, dataRows)}} {
 		for _, r := range readers {
-			for _, c := range []struct {
-				suffix string
-				how    rewrite.Copying
-			}{{"", rewrite.CopyWhereAllowed}, {"@forced", rewrite.CopyForced}} {
+			for _, c := range references {
 				out = append(out, harness.Bench{
 					Name: "readback_" + r.name + set.suffix + c.suffix, Unit: "MB/cpu-s", Runs: readbackRuns,
 					Prepare: func(ctx context.Context) (*harness.Contest, error) {
@@ -68,7 +78,7 @@ func readback() (out []harness.Bench) {
 						if err != nil {
 							return nil, err
 						}
-						return s.readBack(ctx, rd, c.how)
+						return s.readBack(ctx, rd, c.how, c.make)
 					},
 				})
 			}
@@ -84,17 +94,16 @@ func sizes() (out []harness.Bench) {
 		name  string
 		shape shape
 	}{{"size_gen", distinct(readbackFiles, dataRows)}, {"size_gendict", repeating(readbackFiles, dataRows)}} {
-		for _, c := range []struct {
-			suffix string
-			how    rewrite.Copying
-		}{{"", rewrite.CopyWhereAllowed}, {"@forced", rewrite.CopyForced}} {
+		for _, c := range references {
 			// The same input makes the same output: one run will do.
 			out = append(out, harness.Bench{Name: set.name + c.suffix, Unit: "MB", Better: harness.Lower, Runs: 1, Prepare: func(ctx context.Context) (*harness.Contest, error) {
 				s, err := shelved(ctx, set.shape)
 				if err != nil {
 					return nil, err
 				}
-				return &harness.Contest{Ours: s.size(c.how), Peer: s.size(rewrite.CopyNever)}, nil
+				copied := func(ctx context.Context) (*outputs, error) { return s.merge(ctx, c.how) }
+				encoded := func(ctx context.Context) (*outputs, error) { return c.make(s, ctx) }
+				return &harness.Contest{Ours: size(copied), Peer: size(encoded)}, nil
 			}})
 		}
 	}
@@ -176,10 +185,30 @@ func (o *outputs) store() (err error) {
 
 func (o *outputs) remove() error { return os.RemoveAll(o.dir) }
 
-// size is the size of the outputs in MB.
-func (s *shelf) size(how rewrite.Copying) harness.Side {
+// encoded decodes the files and encodes them anew with arrow-go.
+func (s *shelf) encoded(ctx context.Context) (*outputs, error) {
+	var kept []*bytes.Buffer
+	err := s.encode(ctx, func() io.Writer {
+		kept = append(kept, &bytes.Buffer{})
+		return kept[len(kept)-1]
+	})
+	o := &outputs{}
+	for _, k := range kept {
+		o.raw = append(o.raw, k.Bytes())
+		o.bytes += int64(k.Len())
+	}
+	return o, err
+}
+
+// encodedByUs does the same with our engine.
+func (s *shelf) encodedByUs(ctx context.Context) (*outputs, error) {
+	return s.merge(ctx, rewrite.CopyNever)
+}
+
+// size is the size of outputs in MB.
+func size(of func(ctx context.Context) (*outputs, error)) harness.Side {
 	return func(ctx context.Context) (float64, error) {
-		o, err := s.merge(ctx, how)
+		o, err := of(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -187,7 +216,7 @@ func (s *shelf) size(how rewrite.Copying) harness.Side {
 	}
 }
 
-func (s *shelf) readBack(ctx context.Context, r reader, how rewrite.Copying) (_ *harness.Contest, err error) {
+func (s *shelf) readBack(ctx context.Context, r reader, how rewrite.Copying, encode func(*shelf, context.Context) (*outputs, error)) (_ *harness.Contest, err error) {
 	var made []*outputs
 	done := func() error {
 		errs := []error{r.close()}
@@ -201,8 +230,9 @@ func (s *shelf) readBack(ctx context.Context, r reader, how rewrite.Copying) (_ 
 			err = errors.Join(err, done())
 		}
 	}()
-	for _, c := range []rewrite.Copying{how, rewrite.CopyNever} {
-		o, err := s.merge(ctx, c)
+	copied := func(s *shelf, ctx context.Context) (*outputs, error) { return s.merge(ctx, how) }
+	for _, of := range []func(*shelf, context.Context) (*outputs, error){copied, encode} {
+		o, err := of(s, ctx)
 		if err != nil {
 			return nil, err
 		}

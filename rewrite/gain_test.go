@@ -99,8 +99,9 @@ func TestColumnsThatGainGetADictionary(t *testing.T) {
 					require.Zero(t, res.Proof.Encoded)
 				}
 			}
-			require.LessOrEqual(t, float64(bytes[rewrite.CopyWhereAllowed]), 1.05*float64(bytes[rewrite.CopyNever]))
-			require.Greater(t, float64(bytes[rewrite.CopyForced]), 1.05*float64(bytes[rewrite.CopyNever]), "nothing was gained")
+			// Encoded anew some columns are compressed better than their writer did.
+			require.LessOrEqual(t, float64(bytes[rewrite.CopyWhereAllowed]), 1.07*float64(bytes[rewrite.CopyNever]))
+			require.Greater(t, float64(bytes[rewrite.CopyForced]), 1.1*float64(bytes[rewrite.CopyNever]), "nothing was gained")
 		})
 	}
 }

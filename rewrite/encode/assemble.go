@@ -30,21 +30,8 @@ type assembler struct {
 	levels []byte
 	raw    []byte
 	body   []byte
-	// quick reports that the quick level did for the last page both were tried on;
-	// tried is the number of pages since. trial is of no use otherwise.
-	quick bool
-	tried int
-	trial []byte
+	zstd   zstdChoice
 }
-
-const (
-	// trialEvery is how many pages one decides about the level of, trialLeast how
-	// many bytes that one has at least.
-	trialEvery = 64
-	trialLeast = 16 << 10
-	// A page may be longer by one part in quickShare for being made quickly.
-	quickShare = 50
-)
 
 // encodeLevels encodes the levels of a page.
 func (a *assembler) encodeLevels(rep, def []byte) levels {
@@ -96,6 +83,10 @@ func (a *assembler) data(l levels, values []byte, enc format.Encoding, c counts,
 		return Page{}, a.tooLarge(size)
 	}
 	h := format.PageHeader{UncompressedSize: int32(size), Values: int32(c.levels), Encoding: enc}
+	a.zstd.stride, a.zstd.head = 0, 0
+	if enc == format.Plain {
+		a.zstd.stride, a.zstd.side = strideOf(a.leaf, values)
+	}
 	var err error
 	if a.o.Version == 2 {
 		h.Type, h.Nulls, h.Rows = format.DataPageV2, int32(c.levels-c.values), int32(c.rows)
@@ -108,6 +99,7 @@ func (a *assembler) data(l levels, values []byte, enc format.Encoding, c counts,
 		if len(l.bytes) > 0 {
 			a.raw = append(append(a.raw[:0], l.bytes...), values...)
 			src = a.raw
+			a.zstd.head = len(l.bytes)
 		}
 		if a.o.Codec == format.Uncompressed {
 			return a.finish(h, src, x)
@@ -139,6 +131,8 @@ func (a *assembler) compressValues(values []byte) (compressed bool, err error) {
 // dictionary makes the dictionary page of d.
 func (a *assembler) dictionary(d *Dictionary) (Page, error) {
 	raw := appendPlain(a.raw[:0], &d.values, 0, d.Len())
+	a.zstd.head = 0
+	a.zstd.stride, a.zstd.side = strideOf(a.leaf, raw)
 	a.raw = raw
 	if len(raw) > math.MaxInt32 {
 		return Page{}, a.tooLarge(len(raw))
@@ -172,36 +166,11 @@ func (a *assembler) compress(dst, src []byte) ([]byte, error) {
 	level := a.o.Level
 	if level == 0 || level == codec.DefaultLevel {
 		if a.o.Codec == format.Zstd {
-			return a.compressZstd(dst, src)
+			return a.zstd.compress(dst, src)
 		}
 		level = codec.DefaultLevel
 	}
 	return codec.Compress(dst, src, a.o.Codec, level)
-}
-
-// compressZstd picks the level by what it does to some of the pages of a chunk.
-func (a *assembler) compressZstd(dst, src []byte) ([]byte, error) {
-	a.tried--
-	if a.tried >= 0 || len(src) < trialLeast {
-		if a.quick {
-			return codec.Compress(dst, src, format.Zstd, codec.QuickLevel)
-		}
-		return codec.Compress(dst, src, format.Zstd, codec.DefaultLevel)
-	}
-	a.tried = trialEvery
-	var err error
-	if a.trial, err = codec.Compress(a.trial[:0], src, format.Zstd, codec.QuickLevel); err != nil {
-		return nil, err
-	}
-	at := len(dst)
-	if dst, err = codec.Compress(dst, src, format.Zstd, codec.DefaultLevel); err != nil {
-		return nil, err
-	}
-	size := len(dst) - at
-	if a.quick = len(a.trial) <= size+size/quickShare; a.quick {
-		dst = append(dst[:at], a.trial...)
-	}
-	return dst, nil
 }
 
 func (a *assembler) tooLarge(size int) error {

@@ -148,10 +148,11 @@ func (e *Encoder) Reset(leaf *format.Node, o Options, sink Sink) error {
 	*e = Encoder{
 		leaf: leaf, o: o, sink: sink, width: width,
 		rep: e.rep[:0], def: e.def[:0], codes: e.codes[:0], vals: e.vals[:0], enc: e.enc[:0], delta: e.delta,
-		asm:    assembler{leaf: leaf, levels: e.asm.levels, raw: e.asm.raw, body: e.asm.body, trial: e.asm.trial},
+		asm:    assembler{leaf: leaf, levels: e.asm.levels, raw: e.asm.raw, body: e.asm.body, zstd: zstdChoice{trial: e.asm.zstd.trial}},
 		bounds: bounds{order: OrderingOf(leaf), min: e.bounds.min, max: e.bounds.max},
 	}
 	e.asm.o = &e.o
+	e.asm.zstd.reset()
 	switch {
 	case o.Dictionary != nil:
 		e.dict, e.coding = o.Dictionary, codingFixed
@@ -181,7 +182,7 @@ func (e *Encoder) Rows() int64 { return e.rows }
 // yet: held pages, the dictionary and the page at hand.
 func (e *Encoder) Buffered() int {
 	n := e.held.Bytes() + cap(e.rep) + cap(e.def) + 4*cap(e.codes) + cap(e.vals) + cap(e.enc) + 4*cap(e.seen)
-	n += cap(e.asm.levels) + cap(e.asm.raw) + cap(e.asm.body) + cap(e.asm.trial) + cap(e.delta.out) + 4*cap(e.delta.i32) + 8*cap(e.delta.i64)
+	n += cap(e.asm.levels) + cap(e.asm.raw) + cap(e.asm.body) + cap(e.asm.zstd.trial) + cap(e.delta.out) + 4*cap(e.delta.i32) + 8*cap(e.delta.i64)
 	if e.dict != nil && e.dict != e.o.Dictionary {
 		n += e.dict.Memory()
 	}

@@ -29,5 +29,5 @@ func (r *Remapper) Open(p Page, from format.Codec, size int) (lv []byte, codes [
 func (r *Remapper) Reset(leaf *format.Node, o Options) {
 	r.o = o
 	r.asm.leaf, r.asm.o = leaf, &r.o
-	r.asm.quick, r.asm.tried = false, 0
+	r.asm.zstd.reset()
 }

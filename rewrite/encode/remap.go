@@ -35,6 +35,7 @@ type Remapper struct {
 func NewRemapper(leaf *format.Node, o Options) *Remapper {
 	r := &Remapper{o: o}
 	r.asm = assembler{leaf: leaf, o: &r.o}
+	r.asm.zstd.reset()
 	return r
 }
 
