@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/internal/measure"
 	"github.com/seaice/seaice/rewrite"
 )
 
@@ -40,6 +41,9 @@ func (h *heap) look() {
 // TestF134MergeKeepsToItsMemory merges wide tables and long ones, and looks at the
 // heap at every read and write.
 func TestF134MergeKeepsToItsMemory(t *testing.T) {
+	if measure.Plain(t) {
+		return
+	}
 	wide := make([]icego.NestedField, 2000)
 	for i := range wide {
 		wide[i] = icego.NestedField{ID: i + 1, Name: fmt.Sprintf("c%d", i), Type: []icego.Type{icego.PrimitiveTypes.Int32, icego.PrimitiveTypes.String}[i%2]}

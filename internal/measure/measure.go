@@ -18,11 +18,38 @@ import (
 // variable has, in a child's environment, the directory that was prepared.
 const variable = "SEAICE_TEST_MEMORY_DIR"
 
-// Child runs a test's work in a process of its own, and requires that what work
-// gives to peak takes less than bound bytes of resident memory above what was
-// resident before. First, prepare fills a directory in this process. It must be
-// the first that the test calls, but for skips. It is skipped where the system
-// does not tell (Linux does).
+// Plain runs a test in a program without the race detector, if this one has it, and
+// reports whether it did: it is for tests of memory, and for those that need many
+// repetitions. It must be the first that the test calls, but for skips.
+func Plain(t *testing.T) bool {
+	t.Helper()
+	if !Race {
+		return false
+	}
+	bin := filepath.Join(t.TempDir(), "plain.test")
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", bin, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	said := run(t, bin)
+	require.Contains(t, said, "--- PASS: "+t.Name()+" ")
+	t.Log(said)
+	return true
+}
+
+// run runs this test in a program of its own and returns what it said.
+func run(t *testing.T, bin string, env ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), bin, "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// Child runs a test's work in a process of its own, without the race detector, and
+// requires that what work gives to peak takes less than bound bytes of resident
+// memory above what was resident before. First, prepare fills a directory in the
+// process before. It must be the first that the test calls, but for skips. It is
+// skipped where the system does not tell (Linux does).
 func Child(t *testing.T, bound int64, prepare func(dir string), work func(dir string, peak func(func()))) {
 	t.Helper()
 	resident(t)
@@ -33,23 +60,16 @@ func Child(t *testing.T, bound int64, prepare func(dir string), work func(dir st
 		})
 		return
 	}
+	if Plain(t) {
+		return
+	}
 	dir := t.TempDir()
 	prepare(dir)
-	bin := os.Args[0]
-	if Race {
-		// Its own memory is what is to be seen, not the detector's.
-		bin = filepath.Join(t.TempDir(), "plain.test")
-		out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", bin, ".").CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	}
-	cmd := exec.CommandContext(t.Context(), bin, "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), variable+"="+dir)
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	_, said, ok := strings.Cut(string(out), "memory idle ")
+	out := run(t, os.Args[0], variable+"="+dir)
+	_, said, ok := strings.Cut(out, "memory idle ")
 	require.True(t, ok, "%s", out)
 	var idle, most int64
-	_, err = fmt.Sscanf(said, "%d peak %d", &idle, &most)
+	_, err := fmt.Sscanf(said, "%d peak %d", &idle, &most)
 	require.NoError(t, err, "%s", out)
 	t.Logf("idle %d MiB, peak %d MiB", idle>>20, most>>20)
 	require.Less(t, most-idle, bound)
