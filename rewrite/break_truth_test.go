@@ -64,6 +64,9 @@ func TestMergedFilesSayTheTruth(t *testing.T) {
 			return
 		}
 		drawSettings(t, &second.request)
+		if singles(&second.request) && at > 500 {
+			second.request.MaxRows, second.request.TargetBytes = 100, 5_000
+		}
 		second.request.Verify = rewrite.VerifyContent
 		for _, o := range second.merge(t).Outputs {
 			audit(t, second.filer.Content(o.At))

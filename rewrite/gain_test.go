@@ -78,12 +78,17 @@ func TestColumnsThatGainGetADictionary(t *testing.T) {
 	for i, c := range []compress.Compression{compress.Codecs.Zstd, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Uncompressed} {
 		v2 := i%2 == 1
 		t.Run(fmt.Sprintf("%s v2=%v", c, v2), func(t *testing.T) {
+			schema := icego.NewSchema(0, gainFields...)
+			var contents [][]byte
+			for _, in := range in {
+				contents = append(contents, writeRows(t, schema, in, style{Codec: c, V2: v2, PageBytes: 1 << 20, GroupRows: 1 << 20, Index: true}, false))
+			}
 			bytes := map[rewrite.Copying]int64{}
 			for _, how := range []rewrite.Copying{rewrite.CopyWhereAllowed, rewrite.CopyNever, rewrite.CopyForced} {
-				w := newWorld(t, icego.NewSchema(0, gainFields...), 2)
+				w := newWorld(t, schema, 2)
 				w.request.Copying = how
-				for _, in := range in {
-					w.add(writeRows(t, w.request.Table.Schema, in, style{Codec: c, V2: v2, PageBytes: 1 << 20, GroupRows: 1 << 20, Index: true}, false), in, nil)
+				for i, content := range contents {
+					w.add(content, in[i], nil)
 				}
 				res := w.merge(t)
 				for _, o := range res.Outputs {
