@@ -66,6 +66,7 @@ UNCOPIED = ^(TestF131|TestF074|TestPlan[^n]|TestMillionFiles|TestCompactionFaili
 # allowed.
 test: bin/weed ## run all tests but the long proofs
 	{ $(GO) test -race -timeout 40m $(TESTFLAGS) -json ./... && \
+	$(GO) test -timeout 20m $(TESTFLAGS) -run '^TestMergedFilesSayTheTruth$$' -json ./rewrite && \
 	SEAICE_COMPACT_SEEDS=100 $(GO) test -timeout 20m $(TESTFLAGS) -run '^(TestCompactRandomTables|TestMillionFiles)' -json ./ops/compact && \
 	for copying in off forced; do \
 	SEAICE_COPYING=$$copying SEAICE_COMPACT_SEEDS=10 $(GO) test -timeout 20m -short $(TESTFLAGS) -skip '$(UNCOPIED)' -json ./ops/compact || exit; \

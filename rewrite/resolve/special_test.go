@@ -402,6 +402,21 @@ func TestStatisticsOfRepeatedColumnsByArrowGoAreNotTrusted(t *testing.T) {
 	require.True(t, resolve.TrustedWriter(library, element).Statistics)
 }
 
+// parquet-go 0.32.0 compares decimals that are bytes without their sign
+// (TestMergedFilesSayTheTruth found it).
+func TestStatisticsOfDecimalBytesByParquetGoAreNotTrusted(t *testing.T) {
+	const arrow, library = "parquet-go version 18.8.0", "github.com/parquet-go/parquet-go version 0.32.0(build x)"
+	for _, kind := range []format.Type{format.FixedLenByteArray, format.ByteArray, format.Int32} {
+		n := leaf("c", format.Optional, kind)
+		n.TypeLength = 2
+		n.Logical = &format.Logical{Kind: format.LogicalDecimal, Precision: 4}
+		require.Equal(t, kind == format.Int32, resolve.TrustedWriter(library, n).Statistics)
+		require.True(t, resolve.TrustedWriter(arrow, n).Statistics)
+		n.Logical = nil
+		require.True(t, resolve.TrustedWriter(library, n).Statistics)
+	}
+}
+
 func TestWritersWithKnownFaultsAreNotTrusted(t *testing.T) {
 	text, number := leaf("c", format.Optional, format.ByteArray), leaf("c", format.Optional, format.Int32)
 	for createdBy, want := range map[string]resolve.Trust{

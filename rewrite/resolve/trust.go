@@ -12,7 +12,8 @@ type Trust struct {
 	// Statistics may be read: not those of binary columns by writers that
 	// compared bytes as signed (PARQUET-251), nor by unknown writers, nor those
 	// that arrow-go 18.8.0 gives repeated columns: with small pages they leave
-	// values out.
+	// values out. Nor decimals of parquet-go, at least to v0.32.0, that are bytes:
+	// it compares them without their sign.
 	Statistics bool
 	// DeltaByteArray pages may be moved: not those of writers that lost the
 	// prefix at the begin of a page (PARQUET-246).
@@ -29,6 +30,9 @@ func TrustedWriter(createdBy string, leaf *format.Node) Trust {
 		return Trust{DeltaByteArray: true}
 	}
 	binary := leaf.Type == format.ByteArray || leaf.Type == format.FixedLenByteArray
+	if binary && strings.HasSuffix(w.App, "/parquet-go") && shapeOf(leaf).meaning == decimal {
+		return Trust{DeltaByteArray: true}
+	}
 	if !binary || w.App != "" && w.App != "parquet-mr" {
 		return Trust{Statistics: true, DeltaByteArray: true}
 	}
