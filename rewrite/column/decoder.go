@@ -222,7 +222,7 @@ func (d *Decoder) resolve(out []uint32, body []byte, n int) ([]uint32, error) {
 		return nil, err
 	}
 	out = slices.Grow(out, n)[:at+n]
-	if err := codes(out[at:], body, d.dictionary.Len()); err != nil {
+	if err := Codes(out[at:], body, d.dictionary.Len()); err != nil {
 		return nil, err
 	}
 	return out, d.account()

@@ -1,6 +1,7 @@
 package column
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -152,9 +153,20 @@ func packedLevels(dst, src []byte, greatest int) (int, error) {
 	return size, nil
 }
 
-// codes fills dst with dictionary codes: a byte with their width, and runs. None
-// is as great as size.
-func codes(dst []uint32, src []byte, size int) error {
+// Codes fills dst with dictionary codes as a page has them: a byte with their
+// width, and runs. One that is not less than size is fault.Corrupt.
+func Codes(dst []uint32, src []byte, size int) error {
+	if err := AnyCodes(dst, src); err != nil || len(dst) == 0 {
+		return err
+	}
+	if greatest := slices.Max(dst); uint64(greatest) >= uint64(max(size, 0)) {
+		return corrupt("there is dictionary code %d, the dictionary has %d entries", greatest, size)
+	}
+	return nil
+}
+
+// AnyCodes is Codes for who looks himself whether the dictionary has every code.
+func AnyCodes(dst []uint32, src []byte) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -165,7 +177,6 @@ func codes(dst []uint32, src []byte, size int) error {
 	if width > 32 {
 		return corrupt("dictionary codes of %d bits", width)
 	}
-	all := dst
 	for src = src[1:]; len(dst) > 0; {
 		count, packed, rest, err := run(src)
 		if err != nil {
@@ -180,63 +191,70 @@ func codes(dst []uint32, src []byte, size int) error {
 			unpack32(dst[:n], rest, width)
 			src = rest[most:]
 		} else {
-			bytes := (width + 7) / 8
-			if len(rest) < bytes {
+			size := (width + 7) / 8
+			if len(rest) < size {
 				return corrupt("runs end early")
 			}
 			var v uint32
-			for i := range bytes {
+			for i := range size {
 				v |= uint32(rest[i]) << (8 * i)
 			}
-			for i := range dst[:n] {
-				dst[i] = v
-			}
-			src = rest[bytes:]
+			fill32(dst[:n], v)
+			src = rest[size:]
 		}
 		dst = dst[n:]
 	}
-	if greatest := slices.Max(all); uint64(greatest) >= uint64(size) {
-		return corrupt("there is dictionary code %d, the dictionary has %d entries", greatest, size)
-	}
 	return nil
 }
-
-// unpack32 unpacks values of up to 32 bits. src has at least as many as dst.
-func unpack32(dst []uint32, src []byte, width int) {
-	if width == 0 {
-		clear(dst)
-		return
-	}
-	mask := uint64(1)<<width - 1
-	// Eight values take width bytes; up to four loads of eight bytes have them.
-	for len(dst) >= 8 && len(src) >= width+8 {
-		d := dst[:8:8]
-		bit := uint(0)
-		for i := range d {
-			d[i] = uint32(binary.LittleEndian.Uint64(src[bit>>3:]) >> (bit & 7) & mask)
-			bit += uint(width)
-		}
-		dst, src = dst[8:], src[width:]
-	}
-	var tail [48]byte
-	for len(dst) > 0 {
-		n := min(len(dst), 8)
-		copy(tail[:40], src)
-		bit := uint(0)
-		for i := range dst[:n] {
-			dst[i] = uint32(binary.LittleEndian.Uint64(tail[bit>>3:]) >> (bit & 7) & mask)
-			bit += uint(width)
-		}
-		dst, src = dst[n:], src[min(width, len(src)):]
-	}
-}
-
-// Codes fills dst with dictionary codes as a page has them: a byte with their
-// width, and runs. One that is not less than size is fault.Corrupt.
-func Codes(dst []uint32, src []byte, size int) error { return codes(dst, src, size) }
 
 // DefinitionLevels fills dst with levels up to greatest, in runs as a page has them,
 // without a length in front. A greater one is fault.Corrupt.
 func DefinitionLevels(dst, src []byte, greatest int) error {
 	return hybridLevels(dst, src, greatest)
+}
+
+// CountLevels is how many of so many levels up to greatest are as great as that.
+// They are in runs as a page has them, without a length in front; a greater one is
+// fault.Corrupt.
+func CountLevels(src []byte, levels, greatest int) (int, error) {
+	width := bits.Len(uint(greatest))
+	most := []byte{byte(greatest)}
+	var block [512]byte
+	found := 0
+	for levels > 0 {
+		count, packed, rest, err := run(src)
+		if err != nil {
+			return 0, err
+		}
+		n := int(min(count, uint64(levels)))
+		levels -= n
+		if !packed {
+			if len(rest) == 0 {
+				return 0, corrupt("runs end early")
+			}
+			if int(rest[0]) > greatest {
+				return 0, corrupt("there is level %d above %d", rest[0], greatest)
+			}
+			if int(rest[0]) == greatest {
+				found += n
+			}
+			src = rest[1:]
+			continue
+		}
+		size := int(min(count/8*uint64(width), uint64(len(rest))))
+		if size*8 < n*width {
+			return 0, corrupt("packed levels end early")
+		}
+		for at := 0; n > 0; at += len(block) / 8 * width {
+			some := block[:min(n, len(block))]
+			unpackLevels(some, rest[at:size], width)
+			if int(slices.Max(some)) > greatest {
+				return 0, corrupt("there is a level above %d", greatest)
+			}
+			found += bytes.Count(some, most)
+			n -= len(some)
+		}
+		src = rest[size:]
+	}
+	return found, nil
 }
