@@ -62,6 +62,11 @@ func (m *mover) copy(p *part) error {
 			return err
 		}
 	}
+	if p.codes != nil {
+		if err := m.proof.still(p.codes.Codes, p.src.Location); err != nil {
+			return err
+		}
+	}
 	if !p.whole {
 		return nil
 	}
@@ -82,9 +87,10 @@ type copier struct {
 	// rows is the number of rows passed that begin in pages.
 	rows  int64
 	batch column.Batch
-	// runs are what stays of a page, codes those of a page made of it.
-	runs  []encode.Run
-	codes []uint32
+	// runs are what stays of a page, mapped its codes in the merged dictionary and
+	// codes those of the page made of it.
+	runs          []encode.Run
+	mapped, codes []uint32
 	// counted are the values of decoded pages, stated what is known of others.
 	counted *metrics.Collector
 	stated  []metrics.Stats
@@ -120,13 +126,30 @@ func (c *copier) page(page *column.Page) error {
 	switch deleted := c.feed.s.Deleted.Count(from, to); {
 	case deleted == to-from:
 		return nil
-	case deleted == 0 && to-from == page.Rows && p.movable(&page.Header):
+	case deleted == 0 && to-from == page.Rows && c.movable(&page.Header):
 		c.m.moved(c.feed.s, from, to-from)
 		return c.move(page)
 	case c.stays(page, to-from-deleted):
 		return c.filter(page, first, from, to)
 	}
 	return c.decode(page, first, from, to)
+}
+
+// codesBytes is the memory that a page of codes takes for each as it is remapped: the
+// codes read, and those of the page made. It must be less than a part in codesShare of
+// all: runs may have any number of codes in a few bytes. Who decodes a page asks for
+// memory before.
+const (
+	codesBytes = 8
+	codesShare = 4
+)
+
+// movable reports whether a page may be moved, and is not too long for that.
+func (c *copier) movable(h *format.PageHeader) bool {
+	if column.Coded(h.Encoding) && int64(h.Values)*codesBytes > c.m.e.memory()/codesShare {
+		return false
+	}
+	return c.p.movable(h)
 }
 
 // all moves a page of a part of which all pages move.
@@ -142,11 +165,14 @@ func (c *copier) all(page *column.Page) error {
 		return fault.New(fault.Corrupt, "a page begins within a row, there is none before it")
 	}
 	c.rows += rows
-	if p.movable(&page.Header) {
+	if c.movable(&page.Header) {
 		c.m.moved(c.feed.s, first, rows)
 		return c.move(page)
 	}
 	if p.node.MaxRep > 0 && (page.Rows < 0 || p.offsets == nil && page.Header.Type == format.DataPage) {
+		if p.movable(&page.Header) {
+			return fault.New(fault.TooLarge, fmt.Sprintf("a page of %d dictionary codes", page.Header.Values))
+		}
 		return fault.New(fault.Corrupt, "a page is not encoded as the column says")
 	}
 	return c.decode(page, first, first, first+rows)
@@ -230,7 +256,7 @@ func (c *copier) move(page *column.Page) error {
 	}
 	if same && m.union.Len() > len(p.codes.Codes) {
 		// A code beyond the page's own dictionary must not become one of another's.
-		if _, _, err = m.remapper.Open(out, p.chunk.Codec, len(p.codes.Codes)); err != nil {
+		if _, err = m.remapper.OpenOf(out, p.chunk.Codec, len(p.codes.Codes)); err != nil {
 			return err
 		}
 	}
@@ -264,21 +290,14 @@ func (c *copier) move(page *column.Page) error {
 }
 
 // remap gives the page the codes of the merged dictionary. Its levels stay the
-// bytes they are, so the proof is about those and about the value of each code.
+// bytes they are, so the proof is about those and about every code.
 func (c *copier) remap(in encode.Page) (encode.Page, error) {
 	m, p := c.m, c.p
-	lv, codes, err := m.remapper.Open(in, p.chunk.Codec, len(p.codes.Codes))
+	read, err := m.remapper.Open(in, p.chunk.Codec)
 	if err != nil {
 		return in, err
 	}
-	before := uint64(0)
-	if m.proof.on {
-		before = codeSum(lv, codes, p.codes.Codes, m.proof.hashes)
-	}
-	for i, code := range codes {
-		codes[i] = p.codes.Codes[code]
-	}
-	out, err := m.remapper.Codes(in.Header, lv, codes, m.union.Len(), in.Index)
+	out, err := m.remapper.Codes(in.Header, read, p.codes.Codes, m.union.Len(), p.src.spare[p.group], in.Index)
 	if err != nil || !m.proof.on {
 		return out, err
 	}
@@ -286,7 +305,7 @@ func (c *copier) remap(in encode.Page) (encode.Page, error) {
 	if m.proof.opener == nil {
 		m.proof.opener = m.e.remapper(m.leaf.Node, encode.Options{})
 	}
-	return out, m.proof.coded(&out, before)
+	return out, m.proof.coded(&in.Header, &read, p.codes.Codes, &out)
 }
 
 // recompress gives the page the output's codec and level.
@@ -336,18 +355,33 @@ func (p *proof) plain(h *format.PageHeader, body []byte, c format.Codec) (uint64
 	return xxh3.Hash(p.buffer), nil
 }
 
-// coded compares a data page of codes that was made with the sum of the one it was
-// made of.
-func (p *proof) coded(page *encode.Page, before uint64) error {
-	lv, codes, err := p.opener.Open(*page, p.codec, len(p.hashes))
+// coded compares a data page of codes that was made with the one it was made of:
+// their counts, their levels, and every code with what mapping makes of it.
+func (p *proof) coded(h *format.PageHeader, read *encode.Coded, mapping []uint32, page *encode.Page) error {
+	made, err := p.opener.Open(*page, p.codec)
 	if err != nil {
 		return fault.Wrap(fault.Halt, "read a page just written", err)
 	}
-	if after := codeSum(lv, codes, nil, p.hashes); after != before {
-		return fault.New(fault.Halt, fmt.Sprintf("a page with other codes has other values: their sum was %016x and is %016x", before, after))
+	g := &page.Header
+	if g.Type != h.Type || g.Values != h.Values || g.Rows != h.Rows || g.RepBytes != h.RepBytes || g.DefBytes != h.DefBytes ||
+		!bytes.Equal(made.Levels, read.Levels) || !mapped(made.Codes, read.Codes, mapping) {
+		return fault.New(fault.Halt, fmt.Sprintf("a page of %d values with other codes has other values", h.Values))
 	}
-	p.alike(before, int64(page.Header.Values))
+	p.alike(xxh3.HashSeed(made.Values, xxh3.Hash(made.Levels)), int64(h.Values))
 	return nil
+}
+
+// mapped reports that the codes made are what mapping makes of those read, all of
+// which it has.
+func mapped(made, read, mapping []uint32) bool {
+	if len(made) != len(read) {
+		return false
+	}
+	differ := uint32(0)
+	for i := range read { // by index, which is twice as fast
+		differ |= mapping[read[i]] ^ made[i]
+	}
+	return differ == 0
 }
 
 // alike counts a page that was compared by itself.
@@ -356,18 +390,4 @@ func (p *proof) alike(content uint64, values int64) {
 		s.total = bits.RotateLeft64(s.total, 7) + content
 		s.values += values
 	}
-}
-
-// codeSum is a hash of the levels of a page and the values of its codes, which are
-// those of another dictionary if there is a mapping.
-func codeSum(levels []byte, codes, mapping []uint32, hashes []uint64) uint64 {
-	total, at := xxh3.Hash(levels), uint64(mixD)
-	for _, c := range codes {
-		if mapping != nil {
-			c = mapping[c]
-		}
-		total += fold(at, hashes[c]^mixC)
-		at += mixA
-	}
-	return total
 }

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -90,13 +91,13 @@ func (c *copier) filter(page *column.Page, first, from, to int64) error {
 	var out encode.Page
 	before := uint64(0)
 	if coded {
-		if m.proof.on {
-			before = codeSum(nil, kept.Codes, p.codes.Codes, m.proof.hashes)
-		}
+		stay := kept
+		stay.Codes = slices.Grow(c.mapped[:0], len(kept.Codes))[:len(kept.Codes)]
+		c.mapped = stay.Codes
 		for i, code := range kept.Codes {
-			kept.Codes[i] = p.codes.Codes[code]
+			stay.Codes[i] = p.codes.Codes[code]
 		}
-		out, err = m.remapper.KeptCodes(&kept, m.union.Values())
+		out, err = m.remapper.KeptCodes(&stay, m.union.Values())
 	} else {
 		if m.proof.on {
 			before = xxh3.Hash(kept.Plain)
@@ -131,7 +132,8 @@ func (c *counters) filtered(size int64, coded bool) {
 }
 
 // filtered opens a page that was made of what was kept of another, and compares its
-// levels with those that were to be, and its values with their sum before.
+// levels with those that were to be, and its values with their sum before, or every
+// code with what the mapping makes of the one that was kept.
 func (c *copier) filtered(page *encode.Page, kept *encode.Kept, before uint64) error {
 	m := c.m
 	if m.proof.opener == nil {
@@ -141,20 +143,18 @@ func (c *copier) filtered(page *encode.Page, kept *encode.Kept, before uint64) e
 	if err != nil {
 		return fault.Wrap(fault.Halt, "read a page just written", err)
 	}
-	after := uint64(0)
-	if !column.Coded(kept.Header.Encoding) {
-		after = xxh3.Hash(values)
-	} else {
-		c.codes = append(c.codes[:0], kept.Codes...)
-		if err := column.Codes(c.codes, values, len(m.proof.hashes)); err != nil {
+	after, same := xxh3.Hash(values), true
+	if column.Coded(kept.Header.Encoding) {
+		c.codes = slices.Grow(c.codes[:0], len(kept.Codes))[:len(kept.Codes)]
+		if err := column.AnyCodes(c.codes, values); err != nil {
 			return fault.Wrap(fault.Halt, "read a page just written", err)
 		}
-		after = codeSum(nil, c.codes, nil, m.proof.hashes)
+		before, same = after, mapped(c.codes, kept.Codes, c.p.codes.Codes)
 	}
-	if after != before || !bytes.Equal(def, kept.Def) || page.Header.Values != kept.Header.Values {
+	if !same || after != before || !bytes.Equal(def, kept.Def) || page.Header.Values != kept.Header.Values {
 		return fault.New(fault.Halt, fmt.Sprintf("a page without its deleted rows has other values: their sum was %016x and is %016x", before, after))
 	}
-	m.proof.alike(xxh3.HashSeed(def, before), int64(kept.Header.Values))
+	m.proof.alike(xxh3.HashSeed(def, after), int64(kept.Header.Values))
 	return nil
 }
 

@@ -247,5 +247,11 @@ func TestInteropMergedFilesInPyarrowAndDuckDB(t *testing.T) {
 			})
 		}
 	}
+	for _, v2 := range []bool{false, true} {
+		t.Run(fmt.Sprintf("pages of codes that are not compressed, v2 %v", v2), func(t *testing.T) {
+			w := noisyWorld(t, v2)
+			f.check(t, dir, w, w.merge(t))
+		})
+	}
 	require.Positive(t, f.asked, "no predicate was tried")
 }

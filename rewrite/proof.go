@@ -27,9 +27,9 @@ type proof struct {
 	// codec is that of the pages made; opener opens those of codes.
 	codec  format.Codec
 	opener *encode.Remapper
-	// hashes are those of the entries of the dictionary written.
-	hashes []uint64
 	buffer []byte
+	// joins are the hashes of mappings that were compared, by their first code.
+	joins map[*uint32]uint64
 }
 
 func (p *proof) close() {
@@ -49,11 +49,37 @@ func (p *proof) joined(entries *column.Values, union *encode.Dictionary, codes [
 			return fault.New(fault.Halt, fmt.Sprintf("entry %d of the dictionary of %s is another value in the merged one", k, location))
 		}
 	}
+	if p.joins == nil {
+		p.joins = map[*uint32]uint64{}
+	}
+	if len(codes) > 0 {
+		p.joins[&codes[0]] = hashCodes(codes)
+	}
 	return nil
 }
 
-// merged compares the dictionary written with the one that was to be, and keeps its
-// hashes.
+// still compares a mapping that was used with the one that was compared.
+func (p *proof) still(codes []uint32, location string) error {
+	if !p.on || len(codes) == 0 {
+		return nil
+	}
+	if sum, ok := p.joins[&codes[0]]; !ok || sum != hashCodes(codes) {
+		return fault.New(fault.Halt, "the codes of the dictionary of "+location+" are no more those that were compared")
+	}
+	return nil
+}
+
+// hashCodes is a hash of codes in their order.
+func hashCodes(codes []uint32) uint64 {
+	total, at := uint64(len(codes)), uint64(mixD)
+	for _, c := range codes {
+		total += fold(at, uint64(c)^mixC)
+		at += mixA
+	}
+	return total
+}
+
+// merged compares the dictionary written with the one that was to be.
 func (p *proof) merged(union *encode.Dictionary) error {
 	if !p.on {
 		return nil
@@ -62,13 +88,10 @@ func (p *proof) merged(union *encode.Dictionary) error {
 	if entries.Len() != all.Len() {
 		return fault.New(fault.Halt, fmt.Sprintf("the dictionary written has %d entries, not %d", entries.Len(), all.Len()))
 	}
-	p.hashes = make([]uint64, entries.Len())
-	for i := range p.hashes {
-		v := entries.At(i)
-		if !bytes.Equal(v, all.At(i)) {
+	for i := range entries.Len() {
+		if !bytes.Equal(entries.At(i), all.At(i)) {
 			return fault.New(fault.Halt, fmt.Sprintf("entry %d of the dictionary written is another value", i))
 		}
-		p.hashes[i] = hashValue(v)
 	}
 	return nil
 }

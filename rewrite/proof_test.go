@@ -52,6 +52,7 @@ func TestProofFindsBrokenPages(t *testing.T) {
 		// at is where pages are broken; always that every flip is found.
 		at     int
 		always bool
+		world  func(require.TestingT, bool) *world
 	}{
 		{name: "copied pages while they wait", copying: rewrite.CopyForced, at: int(rewrite.Held), always: true},
 		{name: "encoded pages while they wait", copying: rewrite.CopyNever, at: int(rewrite.Held), always: true},
@@ -64,9 +65,13 @@ func TestProofFindsBrokenPages(t *testing.T) {
 		{name: "recompressed pages", copying: rewrite.CopyForced, at: int(rewrite.Made), change: func(q *rewrite.Request) {
 			q.Table.Properties["write.parquet.compression-codec"] = "zstd"
 		}},
+		{name: "remapped pages that are not compressed", copying: rewrite.CopyForced, at: int(rewrite.Made), world: noisyWorld},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := smallWorld(t, c.deleted)
+			if c.world == nil {
+				c.world = smallWorld
+			}
+			w := c.world(t, c.deleted)
 			w.request.Copying = c.copying
 			if c.change != nil {
 				c.change(&w.request)

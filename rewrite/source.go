@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -27,6 +28,9 @@ type source struct {
 	mapping *resolve.Mapping
 	// starts has the first row of every row group, and the number of rows.
 	starts []int64
+	// spare is, for every row group, the share of the length of a page of codes that
+	// may be given up by not compressing it.
+	spare []float64
 }
 
 func (s *source) close() {
@@ -184,6 +188,7 @@ func (e *engine) resolve() error {
 			if err := s.check(g); err != nil {
 				return fault.In("merge "+s.Location, err)
 			}
+			s.spare = append(s.spare, s.spareOf(g))
 		}
 	}
 	return nil
@@ -218,4 +223,29 @@ func (s *source) bytes(g int) int64 {
 		}
 	}
 	return n
+}
+
+const (
+	// spareGroup is the share of a row group that may be given up by not compressing
+	// pages of codes that compression hardly makes shorter, sparePage that of one.
+	spareGroup = 0.03
+	sparePage  = 0.125
+)
+
+// spareOf is the share of the pages of codes of row group g that may be given up.
+func (s *source) spareOf(g int) float64 {
+	coded := int64(0)
+	for i := range s.mapping.Leaves {
+		m := &s.mapping.Leaves[i]
+		if m.Leaf < 0 || m.Synthetic {
+			continue
+		}
+		if c := &s.file.Footer().RowGroups[g].Columns[m.Leaf]; slices.ContainsFunc(c.Encodings, column.Coded) {
+			coded += max(c.CompressedSize, 0)
+		}
+	}
+	if coded == 0 {
+		return 0
+	}
+	return min(sparePage, spareGroup*float64(s.bytes(g))/float64(coded))
 }

@@ -31,7 +31,15 @@ type assembler struct {
 	raw    []byte
 	body   []byte
 	zstd   zstdChoice
+	// spare is the share of the page at hand that may be given up by not compressing
+	// it; 0 is a page that is compressed. gain is what compression gained of the last
+	// page that was judged, judged the number of pages since.
+	spare, gain float64
+	judged      int
 }
+
+// judgeLeast is trialLeast of pages that may be stored without compression.
+const judgeLeast = 2 << 10
 
 // encodeLevels encodes the levels of a page.
 func (a *assembler) encodeLevels(rep, def []byte) levels {
@@ -117,6 +125,12 @@ func (a *assembler) data(l levels, values []byte, enc format.Encoding, c counts,
 func (a *assembler) compressValues(values []byte) (compressed bool, err error) {
 	n := len(a.body)
 	if a.o.Codec != format.Uncompressed && len(values) > 0 {
+		if stored, err := a.stored(values); err != nil {
+			return false, err
+		} else if stored {
+			a.body = append(a.body, values...)
+			return false, nil
+		}
 		if a.body, err = a.compress(a.body, values); err != nil {
 			return false, err
 		}
@@ -166,11 +180,33 @@ func (a *assembler) compress(dst, src []byte) ([]byte, error) {
 	level := a.o.Level
 	if level == 0 || level == codec.DefaultLevel {
 		if a.o.Codec == format.Zstd {
+			if stored, err := a.stored(src); err != nil {
+				return nil, err
+			} else if stored {
+				return codec.AppendStored(dst, src), nil
+			}
 			return a.zstd.compress(dst, src)
 		}
 		level = codec.DefaultLevel
 	}
 	return codec.Compress(dst, src, a.o.Codec, level)
+}
+
+// stored reports that a page is to be stored without compression, by what that did to
+// some of the pages of a chunk.
+func (a *assembler) stored(src []byte) (bool, error) {
+	if a.spare <= 0 || a.o.Codec != format.Zstd || a.o.Level != 0 && a.o.Level != codec.DefaultLevel {
+		return false, nil
+	}
+	if a.judged--; a.judged < 0 && len(src) >= judgeLeast {
+		a.judged = trialEvery
+		var err error
+		if a.zstd.trial, err = codec.Compress(a.zstd.trial[:0], src, format.Zstd, codec.QuickLevel); err != nil {
+			return false, err
+		}
+		a.gain = 1 - float64(len(a.zstd.trial))/float64(len(src))
+	}
+	return a.gain <= a.spare, nil
 }
 
 func (a *assembler) tooLarge(size int) error {

@@ -1,11 +1,16 @@
 package encode
 
 import (
+	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/parquet-go/parquet-go/encoding/rle"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/seaice/seaice/fault"
+	"github.com/seaice/seaice/rewrite/column"
 )
 
 // symbols draws runs and noise of symbols of a width.
@@ -32,18 +37,9 @@ func TestHybridIsReadBack(t *testing.T) {
 		src := symbols(t, width)
 		enc := appendHybrid(nil, src, width)
 
-		identity := func(n int) []uint32 {
-			m := make([]uint32, n)
-			for i := range m {
-				m[i] = uint32(i)
-			}
-			return m
-		}
-		if width <= 12 {
-			got, err := decodeCodes(nil, append([]byte{byte(width)}, enc...), len(src), identity(1<<width))
-			require.NoError(t, err)
-			require.Equal(t, src, append([]uint32(nil), got...))
-		}
+		got := make([]uint32, len(src))
+		require.NoError(t, column.AnyCodes(got, append([]byte{byte(width)}, enc...)))
+		require.Equal(t, append([]uint32{}, src...), got)
 		peer, err := (&rle.Encoding{BitWidth: width}).DecodeInt32(nil, enc)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, len(peer), len(src))
@@ -81,7 +77,7 @@ func TestLevelsAreCounted(t *testing.T) {
 				want++
 			}
 		}
-		got, err := countLevels(appendHybrid(nil, levels, 2), 3, len(levels))
+		got, err := column.CountLevels(appendHybrid(nil, levels, 2), len(levels), 3)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	})
@@ -89,7 +85,7 @@ func TestLevelsAreCounted(t *testing.T) {
 
 // TestBrokenCodesAreRefused feeds codes that no writer makes.
 func TestBrokenCodesAreRefused(t *testing.T) {
-	mapping := []uint32{0, 1, 2}
+	codes := make([]uint32, 20)
 	for name, b := range map[string][]byte{
 		"nothing":              {},
 		"width only":           {2},
@@ -102,14 +98,20 @@ func TestBrokenCodesAreRefused(t *testing.T) {
 		"endless header":       {2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		"huge packed run":      {2, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0},
 	} {
-		_, err := decodeCodes(nil, b, 4, mapping)
-		require.Error(t, err, name)
+		require.Equal(t, fault.Corrupt, fault.Of(column.Codes(codes[:4], b, 3)), name)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
-		codes, err := decodeCodes(nil, b, 20, mapping)
-		require.True(t, err != nil || len(codes) == 20)
-		_, err = countLevels(b, 2, 100)
-		_ = err
+		for i := range codes {
+			codes[i] = 99
+		}
+		if column.Codes(codes, b, 3) == nil {
+			require.Less(t, slices.Max(codes), uint32(3))
+		}
+		if n, err := column.CountLevels(b, 100, 2); err == nil {
+			levels := make([]byte, 100)
+			require.NoError(t, column.DefinitionLevels(levels, b, 2))
+			require.Equal(t, bytes.Count(levels, []byte{2}), n)
+		}
 	})
 }

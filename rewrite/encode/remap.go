@@ -3,10 +3,10 @@ package encode
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/rewrite/codec"
+	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/format"
 )
 
@@ -34,7 +34,7 @@ type Remapper struct {
 // Codec, Level and CRC.
 func NewRemapper(leaf *format.Node, o Options) *Remapper {
 	r := &Remapper{o: o}
-	r.asm = assembler{leaf: leaf, o: &r.o}
+	r.asm = assembler{leaf: leaf, o: &r.o, gain: 1}
 	r.asm.zstd.reset()
 	return r
 }
@@ -46,21 +46,11 @@ const maxPlainPage = 1 << 30
 // entries. from is the codec p is compressed with. p is a data page in a
 // dictionary encoding, as stored; a code beyond the mapping is fault.Corrupt.
 func (r *Remapper) Page(p Page, from format.Codec, mapping []uint32, size int) (Page, error) {
-	if enc := p.Header.Encoding; enc != format.RLEDictionary && enc != format.PlainDictionary {
-		return Page{}, fault.New(fault.Halt, fmt.Sprintf("column %s: remap a page of encoding %d", r.asm.leaf.Name, enc))
-	}
-	lv, values, err := r.open(p, from)
+	c, err := r.Open(p, from)
 	if err != nil {
-		return Page{}, fault.In("column "+r.asm.leaf.Name, err)
+		return Page{}, err
 	}
-	count, err := r.values(&p.Header, lv)
-	if err != nil {
-		return Page{}, fault.In("column "+r.asm.leaf.Name, err)
-	}
-	if r.codes, err = decodeCodes(r.codes[:0], values, count, mapping); err != nil {
-		return Page{}, fault.In("column "+r.asm.leaf.Name, err)
-	}
-	return r.build(p.Header, lv, r.codes, size, p.Index)
+	return r.Codes(p.Header, c, mapping, size, 0, p.Index)
 }
 
 // Recompress makes p anew with the remapper's codec and level. Its values are not
@@ -85,20 +75,6 @@ func (r *Remapper) Dictionary(p Page, from format.Codec) (Page, error) {
 		return Page{}, err
 	}
 	return r.asm.finish(h, r.asm.body, p.Index)
-}
-
-// Codes makes a page with the header's counts and the given levels and codes.
-// lv are the levels as a page of the header's version has them: with their
-// lengths in front in version 1, without in version 2. size is the number of
-// entries of the dictionary.
-func (r *Remapper) Codes(h format.PageHeader, lv []byte, codes []uint32, size int, x PageIndex) (Page, error) {
-	return r.build(h, lv, codes, size, x)
-}
-
-func (r *Remapper) build(h format.PageHeader, lv []byte, codes []uint32, size int, x PageIndex) (Page, error) {
-	width := CodeWidth(size)
-	r.enc = appendHybrid(append(r.enc[:0], byte(width)), codes, width)
-	return r.assemble(h, lv, r.enc, format.RLEDictionary, x)
 }
 
 // assemble builds a page of the version of h.
@@ -197,136 +173,10 @@ func (r *Remapper) values(h *format.PageHeader, lv []byte) (int, error) {
 		if h.Nulls < 0 || h.Nulls > h.Values {
 			return 0, fault.New(fault.Corrupt, fmt.Sprintf("%d nulls of %d values", h.Nulls, h.Values))
 		}
-		return countLevels(lv[h.RepBytes:], leaf.MaxDef, int(h.Values))
+		return column.CountLevels(lv[h.RepBytes:], int(h.Values), leaf.MaxDef)
 	}
 	if leaf.MaxRep > 0 {
 		lv = lv[4+binary.LittleEndian.Uint32(lv):]
 	}
-	return countLevels(lv[4:], leaf.MaxDef, int(h.Values))
-}
-
-// countLevels counts the levels that equal want among the first total of b.
-func countLevels(b []byte, want, total int) (int, error) {
-	width, found := levelWidth(want), 0
-	mapping := make([]uint32, 1<<width)
-	mapping[want] = 1
-	var scratch []uint32
-	for left := total; left > 0; {
-		head, n := binary.Uvarint(b)
-		if n <= 0 {
-			return 0, fault.New(fault.Corrupt, "a page has fewer levels than its header says")
-		}
-		if head&1 == 0 && len(b) > n {
-			run := int(min(head>>1, uint64(left)))
-			if int(b[n]) == want {
-				found += run
-			}
-			b, left = b[n+1:], left-run
-			continue
-		}
-		if head&1 == 0 {
-			return 0, fault.New(fault.Corrupt, "a page ends within a run of levels")
-		}
-		var err error
-		if scratch, b, err = mapPacked(scratch[:0], b[n:], width, head>>1, left, mapping); err != nil {
-			return 0, err
-		}
-		for _, is := range scratch {
-			found += int(is)
-		}
-		left -= len(scratch)
-	}
-	return found, nil
-}
-
-// decodeCodes appends the codes of the want values of a page, each replaced by
-// its mapping.
-func decodeCodes(dst []uint32, b []byte, want int, mapping []uint32) ([]uint32, error) {
-	if want == 0 {
-		return dst, nil
-	}
-	if len(b) == 0 || b[0] > 32 {
-		return nil, fault.New(fault.Corrupt, "a page without the width of its codes")
-	}
-	width := int(b[0])
-	b = b[1:]
-	var err error
-	for len(dst) < want {
-		head, n := binary.Uvarint(b)
-		if n <= 0 {
-			return nil, fault.New(fault.Corrupt, fmt.Sprintf("a page has %d codes, not %d", len(dst), want))
-		}
-		b = b[n:]
-		room := want - len(dst)
-		if head&1 == 0 {
-			dst, b, err = mapRun(dst, b, width, head>>1, room, mapping)
-		} else {
-			dst, b, err = mapPacked(dst, b, width, head>>1, room, mapping)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return dst, nil
-}
-
-func mapRun(dst []uint32, b []byte, width int, length uint64, room int, mapping []uint32) ([]uint32, []byte, error) {
-	size := (width + 7) / 8
-	if len(b) < size {
-		return nil, nil, fault.New(fault.Corrupt, "a page ends within a run of codes")
-	}
-	var code uint32
-	for i := size - 1; i >= 0; i-- {
-		code = code<<8 | uint32(b[i])
-	}
-	n := int(min(length, uint64(room)))
-	if n > 0 {
-		if uint64(code) >= uint64(len(mapping)) {
-			return nil, nil, beyond(code, mapping)
-		}
-		code = mapping[code]
-		for range n {
-			dst = append(dst, code)
-		}
-	}
-	return dst, b[size:], nil
-}
-
-func mapPacked(dst []uint32, b []byte, width int, groups uint64, room int, mapping []uint32) ([]uint32, []byte, error) {
-	if groups > uint64(len(b)) && width > 0 {
-		return nil, nil, fault.New(fault.Corrupt, "a page ends within packed codes")
-	}
-	n := int(min(groups, uint64(room+7)/8)) * 8
-	size := n / 8 * width
-	if size > len(b) {
-		return nil, nil, fault.New(fault.Corrupt, "a page ends within packed codes")
-	}
-	n = min(n, room)
-	dst = slices.Grow(dst, n)
-	mask := uint64(1)<<width - 1
-	i, limit := 0, uint64(len(mapping))
-	// A load of 8 bytes at the byte a code begins in holds all of it.
-	for bit := 0; i < n && bit>>3+8 <= len(b) && width <= 32; i, bit = i+1, bit+width {
-		code := binary.LittleEndian.Uint64(b[bit>>3:]) >> (bit & 7) & mask
-		if code >= limit {
-			return nil, nil, beyond(uint32(code), mapping)
-		}
-		dst = append(dst, mapping[code])
-	}
-	for ; i < n; i++ {
-		code, bit := uint64(0), i*width
-		for k := range width {
-			at := bit + k
-			code |= uint64(b[at>>3]>>(at&7)&1) << k
-		}
-		if code >= limit {
-			return nil, nil, beyond(uint32(code), mapping)
-		}
-		dst = append(dst, mapping[code])
-	}
-	return dst, b[int(min(groups*uint64(width), uint64(len(b)))):], nil
-}
-
-func beyond(code uint32, mapping []uint32) error {
-	return fault.New(fault.Corrupt, fmt.Sprintf("code %d of a dictionary of %d entries", code, len(mapping)))
+	return column.CountLevels(lv[4:], int(h.Values), leaf.MaxDef)
 }
