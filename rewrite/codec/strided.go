@@ -55,7 +55,6 @@ type strider struct {
 	huffman  huff0.Scratch
 	shared   []uint8 // of each tile, how many bytes repeat
 	literals []byte
-	codes    []byte
 }
 
 var striders = sync.Pool{New: func() any { return new(strider) }}
