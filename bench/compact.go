@@ -22,7 +22,9 @@ import (
 const (
 	// A data set has this many files of this many rows.
 	dataFiles, dataRows = 64, 100_000
-	megabyte            = 1e6
+	// smallFiles and smallRows are those of the data set of small files.
+	smallFiles, smallRows = 2000, 700
+	megabyte              = 1e6
 	// targetBytes is the size of new files, both sides' default.
 	targetBytes = 256 << 20
 )

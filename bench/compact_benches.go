@@ -92,6 +92,7 @@ func compactions(files, rows int) []compactionBench {
 	set1, set2 := distinct(files, rows), repeating(files, rows)
 	worker := (*arena).builtinWorker
 	return []compactionBench{
+		{name: "compact_small", runs: few, shape: small(files*smallFiles/dataFiles, max(1, rows*smallRows/dataRows)), table: appended, peer: worker},
 		{name: "compact_append", runs: few, shape: set1, table: appended, peer: worker},
 		{name: "compact_append@raw", runs: 7, shape: set1, table: appended, peer: (*arena).rawCopy},
 		{name: "compact_append@icego", runs: few, shape: set1, table: appended, peer: (*arena).icebergGo},

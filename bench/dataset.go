@@ -108,6 +108,14 @@ func distinct(files, rows int) shape {
 	}}
 }
 
+// small is data set 1 as a streaming writer leaves it: a few hundred rows in each
+// of many files.
+func small(files, rows int) shape {
+	s := distinct(files, rows)
+	s.name = "small"
+	return s
+}
+
 // repeating is data set 2: dictionaries gain in every column.
 func repeating(files, rows int) shape {
 	return shape{name: "repeating", files: files, rows: rows, schema: eight, fill: func(g *source, _ int64, b *array.RecordBuilder) {
