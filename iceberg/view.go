@@ -135,6 +135,27 @@ func (l *Locator) Find(ctx context.Context, r filer.Reader, spelling string) (*f
 	return nil, missing
 }
 
+// Open opens the file a spelling means, with the errors of Find. It is one call
+// where the first of its Candidates exists.
+func (l *Locator) Open(ctx context.Context, r filer.Reader, spelling string) (filer.Object, error) {
+	candidates, err := l.Candidates(spelling)
+	if err != nil {
+		return nil, err
+	}
+	p := candidates[0]
+	if err := l.Readable(p); err != nil {
+		return nil, err
+	}
+	if o, err := r.Open(ctx, p); err == nil || len(candidates) == 1 {
+		return o, err
+	}
+	e, err := l.Find(ctx, r, spelling)
+	if err != nil {
+		return nil, err
+	}
+	return r.Open(ctx, e.Path)
+}
+
 // Snapshot returns the snapshot with the id.
 func (v *View) Snapshot(id SnapshotID) (*Snapshot, bool) { return v.Metadata.Snapshot(id) }
 

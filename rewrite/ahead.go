@@ -3,7 +3,7 @@ package rewrite
 const (
 	// partsAhead is how many parts of a column are begun to be read before their
 	// turn: as many as hide what a store takes to answer.
-	partsAhead = 8
+	partsAhead = 16
 	// aheadShare is the share of the memory that one column reads ahead at most. All
 	// that are made at a time stay below half of what is for reading.
 	aheadShare = 32

@@ -48,8 +48,13 @@ type engine struct {
 	encoders, remappers sync.Pool
 	// footers is about what the footers take.
 	footers atomic.Int64
-	// tails is what the page indexes take that are kept.
+	// whole is the size up to which sources are kept whole, negative for none.
+	whole int64
+	// tails is what the page indexes take that are kept, tail how long they are.
 	tails atomic.Int64
+	tail  tailGuess
+	// banded reports that the row group that is moved is read in bands.
+	banded bool
 	// broken lets tests break the bytes of pages on their way.
 	broken func(place, []byte)
 }
@@ -316,6 +321,8 @@ func (e *engine) group(ctx context.Context, o *outFile, spans []span) error {
 			l.drop()
 		}
 	}()
+	bands := e.bands(spans)
+	defer bands.close()
 	work, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
 	for range min(e.workers, len(lanes)) {
@@ -326,6 +333,7 @@ func (e *engine) group(ctx context.Context, o *outFile, spans []span) error {
 					return nil
 				}
 				err := e.move(ctx, i, spans, lanes[i])
+				bands.moved(i)
 				lanes[i].finish(err)
 				if err != nil {
 					return err

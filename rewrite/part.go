@@ -411,7 +411,8 @@ func (m *mover) merge(parts []part) error {
 			return fault.In("read "+p.src.Location, err)
 		}
 		// What was read ahead is kept for a few parts, and else read again.
-		if open += min(p.chunk.CompressedSize, openBytes); open > m.e.memory()/16 || !p.copied {
+		takes, most := m.stays(p)
+		if open += takes; open > most || !p.copied {
 			p.close()
 		}
 	}

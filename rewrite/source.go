@@ -2,12 +2,8 @@ package rewrite
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"math"
 	"slices"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,6 +20,7 @@ type source struct {
 	// index is the number of the source.
 	index   int
 	object  filer.Object
+	in      *counted
 	file    *column.File
 	mapping *resolve.Mapping
 	// starts has the first row of every row group, and the number of rows.
@@ -42,80 +39,17 @@ func (s *source) close() {
 	}
 }
 
-// counted counts what is read of a source.
-type counted struct {
-	filer.Object
-	read     *atomic.Int64
-	progress func(int64)
-	// tail are the bytes from tailAt on, which hold the page indexes.
-	tail   []byte
-	tailAt int64
-}
-
-// greatestTail is how long page indexes may be to be read at once.
-const greatestTail = 1 << 20
-
-// keepTail reads the page indexes of a source with one read, as they are read
-// piece by piece later. Where there is no memory for that it is left out.
-func (e *engine) keepTail(in *counted, f *format.Footer) error {
-	from, to := int64(math.MaxInt64), int64(0)
-	see := func(at *int64, n *int32) {
-		if at != nil && n != nil && *n > 0 && *at > 0 {
-			from, to = min(from, *at), max(to, *at+int64(*n))
-		}
-	}
-	for i := range f.RowGroups {
-		for k := range f.RowGroups[i].Columns {
-			c := &f.RowGroups[i].Columns[k]
-			see(c.ColumnIndexOffset, c.ColumnIndexLength)
-			see(c.OffsetIndexOffset, c.OffsetIndexLength)
-		}
-	}
-	n := to - from
-	if n <= 0 || n > greatestTail || to > in.Size() || e.tails.Add(n) > e.memory()/16 {
-		return nil
-	}
-	tail := make([]byte, n)
-	switch got, err := in.ReadAt(tail, from); {
-	case err != nil && !errors.Is(err, io.EOF):
-		return err
-	case got < len(tail):
-		return fault.New(fault.Corrupt, fmt.Sprintf("the file ends at %d, within its page indexes", from+int64(got)))
-	}
-	in.tail, in.tailAt = tail, from
-	return nil
-}
-
-func (c *counted) ReadAt(p []byte, off int64) (int, error) {
-	if at := off - c.tailAt; c.tail != nil && at >= 0 && at+int64(len(p)) <= int64(len(c.tail)) {
-		return copy(p, c.tail[at:]), nil
-	}
-	n, err := c.Object.ReadAt(p, off)
-	total := c.read.Add(int64(n))
-	if c.progress != nil {
-		c.progress(total)
-	}
-	return n, err
-}
-
 // opens is how many sources are opened at once.
-const opens = 8
+const opens = 16
 
 // chunkBytes is about what a column chunk takes in a footer in memory.
 const chunkBytes = 700
 
-// open reads the footers of all sources. Small sources are kept whole as long as
-// they all together are a small part of the memory.
+// open reads the footers of all sources. Where all sources together are a part of
+// the memory each is read once and kept whole.
 func (e *engine) open(ctx context.Context) error {
 	e.sources = make([]*source, len(e.q.Sources))
-	whole := int64(-1)
-	total := int64(0)
-	for i := range e.q.Sources {
-		total += e.q.Sources[i].Bytes
-	}
-	if total <= e.memory()/8 {
-		whole = 0 // the reader's default
-	}
+	e.keepWhole()
 	work, inner := errgroup.WithContext(ctx)
 	work.SetLimit(opens)
 	for i := range e.q.Sources {
@@ -125,22 +59,33 @@ func (e *engine) open(ctx context.Context) error {
 			if inner.Err() != nil {
 				return inner.Err()
 			}
-			return fault.In("merge "+s.Location, e.openOne(ctx, s, whole))
+			return fault.In("merge "+s.Location, e.openOne(ctx, s))
 		})
 	}
 	return work.Wait()
 }
 
-func (e *engine) openOne(ctx context.Context, s *source, whole int64) error {
+// find opens the file of a source.
+func (e *engine) find(ctx context.Context, s *source) (filer.Object, error) {
+	if e.q.Open != nil {
+		return e.q.Open(ctx, &s.Source)
+	}
+	return e.q.Reader.Open(ctx, s.At)
+}
+
+func (e *engine) openOne(ctx context.Context, s *source) error {
 	var err error
-	if s.object, err = e.q.Reader.Open(ctx, s.At); err != nil {
+	if s.object, err = e.find(ctx, s); err != nil {
 		return err
 	}
 	if n := s.object.Size(); n != s.Bytes {
 		return fault.New(fault.Corrupt, fmt.Sprintf("the file has %d bytes, its entry says %d", n, s.Bytes))
 	}
-	in := &counted{Object: s.object, read: &e.counts.read, progress: e.q.Progress}
-	s.file, err = column.Open(ctx, in, s.Location, column.Options{Budget: e.reading, Whole: whole, MaxPage: e.memory() / 4})
+	in := &counted{Object: s.object, read: &e.counts.read, progress: e.q.Progress, opening: true}
+	s.in = in
+	s.file, err = column.Open(ctx, in, s.Location, column.Options{
+		Budget: e.reading, Whole: e.whole, Tail: e.tail.guess(), MaxPage: e.memory() / 4,
+	})
 	if err != nil {
 		return err
 	}
@@ -149,11 +94,12 @@ func (e *engine) openOne(ctx context.Context, s *source, whole int64) error {
 	if footers > e.memory() {
 		return fault.New(fault.TooLarge, fmt.Sprintf("the footers of the sources take %d bytes or more, of %d", footers, e.memory()))
 	}
-	if whole < 0 {
+	if s.Bytes > e.whole {
 		if err := e.keepTail(in, f); err != nil {
 			return err
 		}
 	}
+	in.opening, in.opened = false, nil
 	s.starts = make([]int64, 1, len(f.RowGroups)+1)
 	rows := int64(0)
 	for i := range f.RowGroups {

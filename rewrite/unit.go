@@ -124,6 +124,9 @@ type Request struct {
 	MemoryBytes int64
 	// Reader opens sources and, for VerifyRows, outputs.
 	Reader filer.Reader
+	// Open, if not nil, opens sources instead, for which At is not asked then. It
+	// is called for several at a time.
+	Open func(ctx context.Context, s *Source) (filer.Object, error)
 	// Create begins output number n.
 	Create func(ctx context.Context, n int) (Sink, error)
 	// Progress, if not nil, is told the bytes of sources read so far.

@@ -214,7 +214,7 @@ func (w *unitWork) request(ctx context.Context, progress func(int64)) (rewrite.R
 			Properties: m.Properties, Type: w.part, Partition: w.tuple,
 		},
 		TargetBytes: w.u.TargetBytes, MaxRows: o.MaxRows, Recompress: o.Recompress, Verify: verifyOf(o.Verify), Reader: x.st.Reader(),
-		Create: w.create,
+		Create: w.create, Open: w.open,
 	}
 	if order, ok := m.SortOrder(m.DefaultSortOrderID); ok && len(order.Fields) > 0 {
 		q.Table.Order = &order
@@ -239,12 +239,8 @@ func (w *unitWork) request(ctx context.Context, progress func(int64)) (rewrite.R
 		return q, fault.New(fault.TooLarge, fmt.Sprintf("the rows that are deleted take %d bytes, of %d", w.memory-q.MemoryBytes, w.memory))
 	}
 	for i, e := range w.files {
-		at, err := x.view.Locations.Find(ctx, x.st.Reader(), e.Path)
-		if err != nil {
-			return q, fault.In("find input "+e.Path, err)
-		}
 		s := rewrite.Source{
-			Location: e.Path, At: at.Path, Bytes: e.Bytes, Records: e.Records, Type: w.part, Partition: e.Partition,
+			Location: e.Path, Bytes: e.Bytes, Records: e.Records, Type: w.part, Partition: e.Partition,
 			DataSeq: e.DataSeq.Or(0), FirstRowID: w.u.Inputs[i].FirstRowID, Metrics: metricsOf(e),
 		}
 		if deleted != nil {
@@ -253,6 +249,13 @@ func (w *unitWork) request(ctx context.Context, progress func(int64)) (rewrite.R
 		q.Sources = append(q.Sources, s)
 	}
 	return q, nil
+}
+
+// open opens an input.
+func (w *unitWork) open(ctx context.Context, s *rewrite.Source) (filer.Object, error) {
+	r := w.x.st.Reader()
+	o, err := w.x.view.Locations.Open(ctx, r, s.Location)
+	return o, fault.In("open input", err)
 }
 
 func verifyOf(v config.Verify) rewrite.Verify {

@@ -37,6 +37,9 @@ func (b *Budget) Give(n int64) {
 	}
 }
 
+// Raise makes the budget n bytes larger. It is called before it is used.
+func (b *Budget) Raise(n int64) { b.limit += n }
+
 // Used is the number of bytes taken.
 func (b *Budget) Used() int64 {
 	if b == nil {
@@ -61,6 +64,14 @@ func (h *held) grow(n int64) error {
 	}
 	h.n = n
 	return nil
+}
+
+// shrink gives back what is taken beyond n bytes.
+func (h *held) shrink(n int64) {
+	if n < h.n {
+		h.budget.Give(h.n - n)
+		h.n = n
+	}
 }
 
 func (h *held) release() {

@@ -1,6 +1,7 @@
 package column
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -33,14 +34,16 @@ type Options struct {
 	// Whole is the size in bytes up to which files are read whole, with one
 	// read; 4 MiB by default, negative for none.
 	Whole int64
+	// Tail is the size in bytes of what is read first of a file that is not read
+	// whole: its end, which the footer should lie in; 64 KiB by default.
+	Tail int64
 }
 
 const (
 	defaultMaxPage = 256 << 20
 	defaultWindow  = 1 << 20
 	defaultWhole   = 4 << 20
-	// tailBytes is what is read of a file first; most footers fit.
-	tailBytes = 64 << 10
+	defaultTail    = 64 << 10 // most footers fit
 )
 
 func (o Options) defaults() Options {
@@ -52,6 +55,9 @@ func (o Options) defaults() Options {
 	}
 	if o.Whole == 0 {
 		o.Whole = defaultWhole
+	}
+	if o.Tail <= 0 {
+		o.Tail = defaultTail
 	}
 	return o
 }
@@ -92,6 +98,11 @@ func (f *File) load() (err error) {
 	if err != nil {
 		return err
 	}
+	if f.whole == nil {
+		// The footer refers to its bytes; what was read beside them may go.
+		raw = bytes.Clone(raw)
+		f.held.shrink(int64(len(raw)))
+	}
 	if f.footer, err = format.ParseFooter(raw); err != nil {
 		return err
 	}
@@ -126,7 +137,7 @@ func (f *File) tail() ([]byte, error) {
 	if size < trailer+4 {
 		return nil, fault.New(fault.Corrupt, fmt.Sprintf("%d bytes are no parquet file", size))
 	}
-	n := min(size, tailBytes)
+	n := min(size, max(f.o.Tail, trailer+4))
 	if size <= f.o.Whole {
 		n = size
 	}
@@ -134,7 +145,7 @@ func (f *File) tail() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n == size {
+	if size <= f.o.Whole {
 		f.whole = b
 	}
 	switch magic := b[n-4:]; string(magic) {
