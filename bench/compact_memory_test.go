@@ -60,6 +60,8 @@ func TestCompactionInBoundedMemory(t *testing.T) {
 		refused string
 	}{
 		"large files":          {distinct(8, 4*dataRows), appended, ""},
+		"small files":          {small(smallFiles, smallRows), appended, ""},
+		"more small files":     {small(2*smallFiles, smallRows), appended, ""},
 		"2000 columns":         {wide(8, 500, 2000), appended, ""},
 		"10 million keys":      {distinct(8, 10_000), withManyKeys, "MB"},
 		"positions everywhere": {distinct(8, dataRows), withPositionDeletes, ""},
