@@ -165,7 +165,13 @@ func fakeMerge(ctx context.Context, q rewrite.Request) (rewrite.Result, error) {
 
 func (m *merger) read(ctx context.Context, n int) error {
 	src := &m.q.Sources[n]
-	s, err := readSheet(ctx, m.q.Reader, src.At)
+	in, err := m.q.Open(ctx, src)
+	if err != nil {
+		return err
+	}
+	at := in.Entry().Path
+	_ = in.Close()
+	s, err := readSheet(ctx, m.q.Reader, at)
 	if err != nil {
 		return err
 	}
