@@ -16,7 +16,7 @@ import (
 // time, so that two bands of every source are in memory at once.
 const (
 	// bandShare is the share of the memory, in eighths, that bands take at most.
-	bandShare = 3
+	bandShare = 2
 	// bandBytes is how large the row groups are on average, in bytes, that are read
 	// in bands: the columns of larger ones are worth reads of their own.
 	bandBytes = 1 << 20

@@ -65,7 +65,7 @@ func (c *counted) fetch(p []byte, off int64) (int, error) {
 const (
 	// keptShare is the share of the memory, in eighths, that sources take at most
 	// that are kept whole.
-	keptShare = 4
+	keptShare = 3
 	// greatestTail is how long page indexes may be to be read at once.
 	greatestTail = 1 << 20
 	// firstTail is what is read of the end of a file before another one has shown
