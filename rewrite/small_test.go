@@ -69,7 +69,7 @@ func TestSmallSourcesAreReadWithFewReads(t *testing.T) {
 // read first, take more than the memory.
 func TestFootersOfManySourcesFit(t *testing.T) {
 	w, bytes := littleWorld(t, 300)
-	w.request.MemoryBytes = bytes * 3 / 4
+	w.request.MemoryBytes = bytes * 5 / 4
 	res, err := rewrite.Merge(t.Context(), w.request)
 	require.NoError(t, err)
 	require.Equal(t, int64(300*500), res.Proof.RowsWritten)
