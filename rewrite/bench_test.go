@@ -21,6 +21,7 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seaice/seaice/filer"
 	"github.com/seaice/seaice/rewrite"
 	"github.com/seaice/seaice/rewrite/deletes"
 )
@@ -112,6 +113,23 @@ func (d *discard) Abort() {}
 
 var _ io.Writer = (*discard)(nil)
 
+// inMemory reads files that lie in memory, at the cost of copying them.
+type inMemory struct {
+	filer.Reader
+	files map[filer.Path][]byte
+}
+
+func (m *inMemory) Open(_ context.Context, p filer.Path) (filer.Object, error) {
+	return &memoryObject{Reader: bytes.NewReader(m.files[p])}, nil
+}
+
+// memoryObject is an open file of inMemory, which nobody streams.
+type memoryObject struct{ *bytes.Reader }
+
+func (*memoryObject) Close() error                      { return nil }
+func (*memoryObject) Entry() *filer.Entry               { return nil }
+func (*memoryObject) Stream(int64, int64) io.ReadCloser { return nil }
+
 // cpuSeconds is the processor time this program has used.
 func cpuSeconds(t require.TestingT) float64 {
 	var u syscall.Rusage
@@ -137,7 +155,7 @@ func BenchmarkMerge(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			w := newWorld(b, eventSchema, 2)
 			rng := rand.New(rand.NewSource(1)) //nolint:gosec // reproducible data
-			total := int64(0)
+			total, files := int64(0), map[filer.Path][]byte{}
 			for _, f := range benchFiles() {
 				var d *deletes.Positions
 				for range c.deleted {
@@ -146,9 +164,10 @@ func BenchmarkMerge(b *testing.B) {
 					}
 					d.Add(int64(rng.Intn(100_000)))
 				}
-				w.add(f, make([]row, 100_000), d)
+				files[w.add(f, make([]row, 100_000), d).At] = f
 				total += int64(len(f))
 			}
+			w.request.Reader = &inMemory{Reader: w.filer, files: files}
 			w.request.Create = func(context.Context, int) (rewrite.Sink, error) { return &discard{}, nil }
 			c.change(&w.request)
 			b.SetBytes(total)

@@ -247,6 +247,7 @@ func (c *copier) move(page *column.Page) error {
 		m.bloom.AddValues(&c.batch.Values, 0, c.batch.Values.Len())
 	}
 	size := int64(len(out.Raw) + len(out.Body))
+	var lent *column.Memory
 	var err error
 	same := coded && p.codes.Identity
 	if same && len(p.codes.Codes) == 1 {
@@ -281,11 +282,12 @@ func (c *copier) move(page *column.Page) error {
 			}
 			out.Header = h
 		}
+		lent = page.Memory
 		m.e.counts.verbatim.Add(size)
 	}
-	m.inserting = true
+	m.inserting, m.lent = true, lent
 	err = m.enc.Insert(out, max(page.Rows, 0))
-	m.inserting = false
+	m.inserting, m.lent = false, nil
 	return err
 }
 

@@ -43,7 +43,6 @@ type engine struct {
 	moves   *movement.Builder
 	proof   *xxh3.Hasher
 	counts  counters
-	buffers buffers
 	// encoders and remappers are not used at the moment.
 	encoders, remappers sync.Pool
 	// footers is about what the footers take.

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/encode"
 	"github.com/seaice/seaice/rewrite/format"
 )
@@ -50,8 +51,12 @@ const (
 type item struct {
 	kind itemKind
 	page encode.Page
-	// buffer holds the page, and is used again when it is written.
-	buffer     []byte
+	// memory is what the page lies in, which is held until it is written, and takes
+	// charge bytes. Of pages that share it the first is charged, and gives that back
+	// when it is written: in the lane that is being written more may be held, by as
+	// much as one piece of a file.
+	memory     *column.Memory
+	charge     int64
 	statistics *format.Statistics
 	sizes      *format.SizeStatistics
 	// held is what it holds of the budget.
@@ -61,9 +66,7 @@ type item struct {
 // itemOverhead is what a page takes beside its bytes.
 const itemOverhead = 400
 
-func (it *item) size() int64 {
-	return int64(len(it.page.Raw) + len(it.page.Body) + itemOverhead)
-}
+func (it *item) size() int64 { return it.charge + itemOverhead }
 
 func newLane(budget *semaphore.Weighted) *lane {
 	l := &lane{budget: budget, head: make(chan struct{})}
@@ -93,6 +96,9 @@ func (l *lane) isHead() bool {
 // memory; the lane that is written never waits for anything but the file, so
 // some lane always goes on.
 func (l *lane) put(ctx context.Context, it item) error {
+	if it.memory != nil {
+		it.charge = it.memory.Charge()
+	}
 	held, err := l.admit(ctx, it.size())
 	if err != nil {
 		return err
@@ -161,6 +167,7 @@ func (l *lane) drain(ctx context.Context, write func(item) error) error {
 			return err
 		}
 		err = write(it)
+		it.memory.Release()
 		l.release(it.held)
 		if err != nil {
 			return err
@@ -193,6 +200,7 @@ func (l *lane) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, it := range l.items {
+		it.memory.Release()
 		l.release(it.held)
 	}
 	l.items = nil

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/encode"
@@ -36,16 +34,20 @@ type mover struct {
 	levels int64
 	// mapped is what the codes of all parts take, in bytes.
 	mapped int64
-	// inserting reports that a page comes from copy.
+	// inserting reports that a page comes from copy, and lent is the memory it lies in
+	// if that need not be used again before the page is written.
 	inserting bool
+	lent      *column.Memory
 
 	// trail is where the rows came from.
 	trail trail
 	// proof is about what was decoded and encoded anew.
 	proof proof
+	// header is that of a page that is written anew.
+	header []byte
 	// bytes is the hash of the pages as they were read or encoded, which the
 	// file must have been given.
-	bytes *xxh3.Hasher
+	bytes streamHash
 }
 
 // chunk is what is known of a finished chunk.
@@ -62,7 +64,7 @@ type chunk struct {
 
 // move makes the chunk of a leaf from the spans.
 func (e *engine) move(ctx context.Context, index int, spans []span, l *lane) (err error) {
-	m := &mover{e: e, ctx: ctx, index: index, leaf: &e.target.Leaves[index], spans: spans, lane: l, bytes: xxh3.New(), measure: e.measures[index]}
+	m := &mover{e: e, ctx: ctx, index: index, leaf: &e.target.Leaves[index], spans: spans, lane: l, measure: e.measures[index]}
 	defer func() {
 		if p := recover(); p != nil {
 			err = recovered(p, "merge column "+m.leaf.Name)
@@ -167,7 +169,7 @@ func (m *mover) begin(parts []part) error {
 
 func (m *mover) finished() chunk {
 	m.e.counts.proved.Add(m.proof.written.values)
-	c := chunk{bytes: m.bytes.Sum64(), levels: m.levels, content: m.proof.written.total, bloom: m.bloom, stated: m.stated}
+	c := chunk{bytes: m.bytes.sum(), levels: m.levels, content: m.proof.written.total, bloom: m.bloom, stated: m.stated}
 	c.trail, c.rows = m.trail.end()
 	return c
 }
@@ -233,22 +235,26 @@ func (m *mover) Page(p encode.Page) error {
 	return m.emit(p, itemPage)
 }
 
-// emit hands a copy of a page to the file. The hash is that of the page as it is
-// here: read from the source, or proved.
+// emit hands a page to the file: a copy of it, or the page itself in lent memory.
+// The hash is that of the page as it is here: read from the source, or proved.
 func (m *mover) emit(p encode.Page, kind itemKind) error {
-	all := m.e.buffers.get(len(p.Raw) + len(p.Body) + 512)
-	if p.Raw == nil {
-		all = format.AppendPageHeader(all, &p.Header)
+	it := item{kind: kind, page: p, memory: m.lent}
+	if it.memory != nil {
+		it.memory.Hold()
 	} else {
-		all = append(all, p.Raw...)
+		if p.Raw == nil {
+			m.header = format.AppendPageHeader(m.header[:0], &p.Header)
+			p.Raw = m.header
+		}
+		it.memory = column.NewMemory(len(p.Raw) + len(p.Body))
+		all := append(append(it.memory.Bytes()[:0], p.Raw...), p.Body...)
+		header := len(p.Raw)
+		it.page.Raw, it.page.Body = all[:header:header], all[header:]
 	}
-	header := len(all)
-	_, _ = m.bytes.Write(all)
-	_, _ = m.bytes.Write(p.Body)
-	m.e.fault(faultHeld, p.Body)
-	all = append(all, p.Body...)
-	p.Raw, p.Body = all[:header:header], all[header:]
-	return m.lane.put(m.ctx, item{kind: kind, page: p, buffer: all})
+	m.bytes.write(p.Raw)
+	m.bytes.write(p.Body)
+	m.e.fault(faultHeld, it.page.Body)
+	return m.lane.put(m.ctx, it)
 }
 
 // moved notes that the next rows of the chunk are those of a source.

@@ -8,8 +8,6 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/rewrite/format"
 	"github.com/seaice/seaice/rewrite/output"
@@ -150,7 +148,6 @@ func (o *outFile) column(ctx context.Context, g *output.Group, i int, l *lane) e
 			err = c.Dictionary(it.page)
 		case itemPage:
 			err = c.Page(it.page)
-			o.e.buffers.put(it.buffer)
 		case itemBeginPart:
 			err = c.BeginPart(it.statistics, it.sizes)
 		case itemEndPart:
@@ -182,7 +179,7 @@ func (o *outFile) column(ctx context.Context, g *output.Group, i int, l *lane) e
 type checkedWriter struct {
 	to   io.Writer
 	at   int64
-	hash *xxh3.Hasher
+	hash *streamHash
 	// marks are the places ahead where a chunk begins or ends.
 	marks []mark
 	err   error
@@ -208,10 +205,10 @@ func (w *checkedWriter) pass() {
 		m := w.marks[0]
 		w.marks = w.marks[1:]
 		if !m.end {
-			w.hash = xxh3.New()
+			w.hash = new(streamHash)
 			continue
 		}
-		if got := w.hash.Sum64(); got != m.sum && w.err == nil {
+		if got := w.hash.sum(); got != m.sum && w.err == nil {
 			w.err = fault.New(fault.Halt, fmt.Sprintf("column %s: the bytes written have hash %016x, those of its pages %016x", m.column, got, m.sum))
 		}
 		w.hash = nil
@@ -231,7 +228,7 @@ func (w *checkedWriter) Write(b []byte) (int, error) {
 			n = min(n, w.marks[0].at-w.at)
 		}
 		if w.hash != nil {
-			_, _ = w.hash.Write(b[:n])
+			w.hash.write(b[:n])
 		}
 		k, err := w.to.Write(b[:n])
 		total += k

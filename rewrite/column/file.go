@@ -75,7 +75,9 @@ type File struct {
 
 	mu    sync.Mutex
 	whole []byte // the file, once it has been read
-	held  held
+	// memory is what whole lies in.
+	memory *Memory
+	held   held
 }
 
 // Open reads the footer of in, which errors call by name. What is no Parquet file
@@ -146,7 +148,7 @@ func (f *File) tail() ([]byte, error) {
 		return nil, err
 	}
 	if size <= f.o.Whole {
-		f.whole = b
+		f.whole, f.memory = b, kept()
 	}
 	switch magic := b[n-4:]; string(magic) {
 	case "PAR1":

@@ -16,6 +16,8 @@ type Page struct {
 	Header format.PageHeader
 	// Raw is the header as stored, Body what follows it.
 	Raw, Body []byte
+	// Memory is what both lie in.
+	Memory *Memory
 	// Offset is where the header begins in the file.
 	Offset int64
 	// FirstRow is how many rows of the row group begin before the page, Rows how
@@ -85,7 +87,7 @@ func (p *Pages) SkipTo(row int64) { p.target = max(p.target, row) }
 
 // Next returns the next page: that of the dictionary, if there is one, then data
 // pages. Other pages are left out. A CRC is verified. The page's bytes are valid
-// until the next call. The end is io.EOF; after any error Close has been called.
+// until the next call, or as long as somebody holds its memory. The end is io.EOF; after any error Close has been called.
 func (p *Pages) Next() (page Page, err error) {
 	if p.err != nil {
 		return Page{}, p.err
@@ -189,7 +191,7 @@ func (p *Pages) header() ([]byte, format.PageHeader, error) {
 			}
 		}
 		var err error
-		if b, err = p.w.bytes(p.at, int(min(left, int64(max(2*len(b), 1<<10))))); err != nil {
+		if b, _, err = p.w.bytes(p.at, int(min(left, int64(max(2*len(b), 1<<10))))); err != nil {
 			return nil, format.PageHeader{}, err
 		}
 		if more := p.w.rest(p.at); len(more) > len(b) {
@@ -208,10 +210,11 @@ func (p *Pages) admit(h *format.PageHeader) error {
 
 // read fetches header and body, and verifies the CRC.
 func (p *Pages) read(page *Page, header, size int) error {
-	b, err := p.w.bytes(page.Offset, size)
+	b, memory, err := p.w.bytes(page.Offset, size)
 	if err != nil {
 		return err
 	}
+	page.Memory = memory
 	// The header may have moved, and its bounds with it.
 	if page.Header.Statistics != nil {
 		if page.Header, _, err = format.ParsePageHeader(b[:header]); err != nil {

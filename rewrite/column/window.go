@@ -2,7 +2,6 @@ package column
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/seaice/seaice/fault"
 )
@@ -12,34 +11,37 @@ import (
 type window struct {
 	f   *File
 	end int64
-	// cur are the bytes from at on.
-	cur []byte
-	at  int64
+	// cur are the bytes from at on, which lie in memory.
+	cur    []byte
+	at     int64
+	memory *Memory
 	// ahead yields the piece after cur, nil when there is none being read.
 	ahead chan piece
-	spare []byte
-	// joined holds what lies in more than one piece, from joinedAt on.
+	// joined holds what lies in more than one piece, from joinedAt on, in both.
 	joined   []byte
 	joinedAt int64
+	both     *Memory
 	held     held
 }
 
 type piece struct {
-	b   []byte
-	err error
+	b      []byte
+	memory *Memory
+	err    error
 }
 
-// bytes are n bytes from position at. They are valid until the next call.
-func (w *window) bytes(at int64, n int) ([]byte, error) {
+// bytes are n bytes from position at, and the memory they lie in. They are valid
+// until the next call, or as long as somebody holds the memory.
+func (w *window) bytes(at int64, n int) ([]byte, *Memory, error) {
 	if at < 0 || n < 0 || at > w.end || int64(n) > w.end-at {
-		return nil, fault.New(fault.Corrupt, fmt.Sprintf("it ends at %d, which is before %d bytes at %d", w.end, n, at))
+		return nil, nil, fault.New(fault.Corrupt, fmt.Sprintf("it ends at %d, which is before %d bytes at %d", w.end, n, at))
 	}
 	if b := w.rest(at); len(b) >= n {
-		return b[:n:n], nil
+		return b[:n:n], w.memory, nil
 	}
 	if w.f.whole != nil {
-		w.cur, w.at = w.f.whole[:w.end:w.end], 0
-		return w.cur[at : at+int64(n) : at+int64(n)], nil
+		w.cur, w.at, w.memory = w.f.whole[:w.end:w.end], 0, w.f.memory
+		return w.cur[at : at+int64(n) : at+int64(n)], w.memory, nil
 	}
 	if at < w.at && !w.isJoined(at) || at > w.at+int64(len(w.cur)) {
 		w.drop()
@@ -47,10 +49,10 @@ func (w *window) bytes(at int64, n int) ([]byte, error) {
 	}
 	if at == w.at+int64(len(w.cur)) && n <= w.f.o.Window {
 		if err := w.advance(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if len(w.cur) >= n {
-			return w.cur[:n:n], nil
+			return w.cur[:n:n], w.memory, nil
 		}
 	}
 	return w.join(at, n)
@@ -70,32 +72,43 @@ func (w *window) isJoined(at int64) bool {
 }
 
 // join copies n bytes from at on and reads pieces until all are there.
-func (w *window) join(at int64, n int) ([]byte, error) {
+func (w *window) join(at int64, n int) ([]byte, *Memory, error) {
 	if err := w.take(n); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	var have []byte
 	if at < w.at {
-		w.joined = w.joined[:copy(w.joined, w.joined[at-w.joinedAt:])]
-	} else {
-		w.joined = w.joined[:0]
+		have = w.joined[at-w.joinedAt:]
 	}
-	w.joined, w.joinedAt = slices.Grow(w.joined, max(0, n-len(w.joined))), at
+	into := w.both
+	if into == nil || into.shared() || len(into.Bytes()) < n {
+		into = NewMemory(n)
+	}
+	w.joined, w.joinedAt = into.Bytes()[:copy(into.Bytes(), have[:min(n, len(have))])], at
+	if into != w.both {
+		w.both.Release()
+		w.both = into
+	}
 	for len(w.joined) < n {
 		more := w.rest(at + int64(len(w.joined)))
 		if len(more) == 0 {
 			if err := w.advance(); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			continue
 		}
 		w.joined = append(w.joined, more[:min(len(more), n-len(w.joined))]...)
 	}
-	return w.joined[:n:n], nil
+	return w.joined[:n:n], w.both, nil
 }
 
 // take admits two pieces and n bytes that are joined.
 func (w *window) take(n int) error {
-	return w.held.grow(2*min(int64(w.f.o.Window), w.end-w.at) + int64(max(n, cap(w.joined))))
+	joined := n
+	if w.both != nil {
+		joined = max(n, len(w.both.Bytes()))
+	}
+	return w.held.grow(2*min(int64(w.f.o.Window), w.end-w.at) + int64(joined))
 }
 
 // advance makes the piece after cur the current one and begins to read the one
@@ -105,23 +118,23 @@ func (w *window) advance() error {
 		return err
 	}
 	next := w.at + int64(len(w.cur))
-	old := w.cur
 	p := piece{}
 	if w.ahead != nil {
 		p = <-w.ahead
 		w.ahead = nil
 	} else {
-		p = w.read(w.spare, next)
+		p = w.read(next, len(w.cur) == 0)
 	}
-	w.cur, w.at, w.spare = p.b, next, old
+	w.memory.Release()
+	w.cur, w.at, w.memory = p.b, next, p.memory
 	if p.err != nil {
 		w.cur = w.cur[:0]
 		return p.err
 	}
 	if after := next + int64(len(w.cur)); after < w.end {
-		ahead, spare := make(chan piece, 1), w.spare
-		w.ahead, w.spare = ahead, nil
-		go func() { ahead <- w.read(spare, after) }()
+		ahead := make(chan piece, 1)
+		w.ahead = ahead
+		go func() { ahead <- w.read(after, false) }()
 	}
 	return nil
 }
@@ -134,23 +147,25 @@ func (w *window) start() error {
 	if err := w.take(0); err != nil {
 		return err
 	}
-	ahead, spare, at := make(chan piece, 1), w.spare, w.at
-	w.ahead, w.spare = ahead, nil
-	go func() { ahead <- w.read(spare, at) }()
+	ahead, at := make(chan piece, 1), w.at
+	w.ahead = ahead
+	go func() { ahead <- w.read(at, true) }()
 	return nil
 }
 
-// read reads the piece at a position into b if that is large enough.
-func (w *window) read(b []byte, at int64) (p piece) {
+// read reads the piece at a position. The only one of its range is as long as two
+// others, so that no page lies in both.
+func (w *window) read(at int64, first bool) (p piece) {
 	defer guard(&p.err)
-	n := int(min(int64(w.f.o.Window), w.end-at))
+	n := min(int64(w.f.o.Window), w.end-at)
+	if first && w.end-at <= 2*n {
+		n = w.end - at
+	}
 	if n <= 0 {
 		return piece{err: fault.New(fault.Corrupt, fmt.Sprintf("it ends at %d", at))}
 	}
-	if cap(b) < n {
-		b = piecePool.get(n)
-	}
-	p.b = b[:n]
+	p.memory = NewMemory(int(n))
+	p.b = p.memory.Bytes()[:n:n]
 	p.err = w.f.readAt(p.b, at)
 	return p
 }
@@ -158,7 +173,7 @@ func (w *window) read(b []byte, at int64) (p piece) {
 // drop waits for what is being read.
 func (w *window) drop() {
 	if w.ahead != nil {
-		w.spare = (<-w.ahead).b
+		(<-w.ahead).memory.Release()
 		w.ahead = nil
 	}
 }
@@ -166,11 +181,9 @@ func (w *window) drop() {
 // close gives the memory back.
 func (w *window) close() {
 	w.drop()
-	if w.f.whole == nil {
-		piecePool.put(w.cur)
-		piecePool.put(w.spare)
-	}
-	w.cur, w.spare, w.joined = nil, nil, nil
+	w.memory.Release()
+	w.both.Release()
+	w.cur, w.joined, w.memory, w.both = nil, nil, nil, nil
 	w.at = 0
 	w.held.release()
 }
