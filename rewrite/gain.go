@@ -9,6 +9,7 @@ import (
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/rewrite/codec"
+	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/encode"
 	"github.com/seaice/seaice/rewrite/format"
 	"github.com/seaice/seaice/rewrite/resolve"
@@ -25,6 +26,9 @@ const (
 	gainValues = 4096
 	// gainLeast is how many bytes a chunk must have, as stored, to be looked at.
 	gainLeast = 64 << 10
+	// gainRead is how much of a chunk is read for that, if it is enough: the first
+	// block of a zstd frame at least.
+	gainRead = 160 << 10
 	// gainPage is the greatest page that is looked into.
 	gainPage = 16 << 20
 	// gainShare is what is thought to be left at most where it is worth encoding
@@ -120,6 +124,9 @@ func (m *mover) sample(parts []*part) (*sample, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w := m.leaf.Node.Width(); w > 0 {
+		dict.Grow(gainBlocks*gainValues, gainBlocks*gainValues*w)
+	}
 	s := &sample{dict: dict}
 	for _, p := range parts {
 		s.all += float64(p.chunk.Values)
@@ -163,24 +170,8 @@ func apart(parts []*part) bool {
 
 // look adds the begin of the first page of a part.
 func (s *sample) look(m *mover, p *part) error {
-	pages, err := p.src.file.Pages(p.group, p.from.Leaf)
-	if err != nil {
-		return err
-	}
-	defer pages.Close()
-	page, err := pages.Next()
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	h := &page.Header
-	if h.Encoding != format.Plain || h.UncompressedSize > gainPage || h.UncompressedSize <= 0 || h.Values <= 0 || !p.movable(h) {
-		return nil
-	}
-	b, err := m.begins(page.Body, h, p)
-	if err != nil {
+	b, ok, err := m.first(p)
+	if err != nil || !ok {
 		return fault.In("read "+p.src.Location, err)
 	}
 	s.pages++
@@ -198,6 +189,51 @@ func (s *sample) look(m *mover, p *part) error {
 		s.add(v)
 	}
 	return nil
+}
+
+// first are the first values of the first page of a part. It is false for a page that
+// is not looked into.
+func (m *mover) first(p *part) (b []byte, ok bool, err error) {
+	pages, err := p.src.file.Pages(p.group, p.from.Leaf)
+	if err != nil {
+		return nil, false, err
+	}
+	defer pages.Close()
+	if p.chunk.Codec == format.Zstd || p.chunk.Codec == format.Uncompressed {
+		page, ok, err := pages.Begin(gainRead)
+		if err != nil {
+			return nil, false, err
+		}
+		if ok {
+			if !looked(p, &page) {
+				return nil, false, nil
+			}
+			if b, err := m.begins(page.Body, &page.Header, p); err == nil {
+				return b, true, nil
+			}
+		}
+		// More of the page is needed.
+		pages.Close()
+		if pages, err = p.src.file.Pages(p.group, p.from.Leaf); err != nil {
+			return nil, false, err
+		}
+		defer pages.Close()
+	}
+	page, err := pages.Next()
+	if errors.Is(err, io.EOF) {
+		return nil, false, nil
+	}
+	if err != nil || !looked(p, &page) {
+		return nil, false, err
+	}
+	b, err = m.begins(page.Body, &page.Header, p)
+	return b, err == nil, err
+}
+
+// looked reports that the first page of a part is looked into.
+func looked(p *part, page *column.Page) bool {
+	h := &page.Header
+	return h.Encoding == format.Plain && h.UncompressedSize <= gainPage && h.UncompressedSize > 0 && h.Values > 0 && p.movable(h)
 }
 
 // begins are the first values of a page, about so many as are needed.

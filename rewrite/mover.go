@@ -26,7 +26,9 @@ type mover struct {
 	// remapper makes pages with its codes.
 	union    *encode.Dictionary
 	remapper *encode.Remapper
-	bloom    *encode.Bloom
+	// joiner decodes the dictionaries that are merged.
+	joiner *column.Decoder
+	bloom  *encode.Bloom
 	// measure says what is counted of the leaf, stated what is known of the parts.
 	measure *metrics.Column
 	stated  []statement
@@ -115,6 +117,9 @@ func (m *mover) chunk() error {
 // close leaves what others can use.
 func (m *mover) close() {
 	m.proof.close()
+	if m.joiner != nil {
+		m.joiner.Close()
+	}
 	if m.enc != nil {
 		m.e.encoders.Put(m.enc)
 	}

@@ -441,17 +441,19 @@ func (m *mover) mergeOne(p *part) error {
 		p.close()
 		return nil
 	}
-	p.decoder = p.src.file.Decoder(p.group, p.from.Leaf)
-	if err := p.decoder.Dictionary(page); err != nil {
+	decoder, err := m.joins(p)
+	if err != nil {
 		return err
 	}
-	p.loaded = true
+	if err := decoder.Dictionary(page); err != nil {
+		return err
+	}
+	entries := decoder.Entries()
 	if m.union == nil {
 		if m.union, err = encode.NewDictionary(m.leaf.Node, int(m.e.settings.dictBytes)); err != nil {
 			return err
 		}
 	}
-	entries := p.decoder.Entries()
 	// The codes are kept until the chunk ends: of many parts with large dictionaries
 	// the last are encoded anew rather than have them take all memory.
 	if m.mapped += int64(entries.Len()) * mappedBytes; m.mapped > m.e.memory()/8/int64(m.e.workers) {
@@ -465,6 +467,20 @@ func (m *mover) mergeOne(p *part) error {
 	}
 	p.codes = &codes
 	return m.proof.joined(entries, m.union, codes.Codes, p.src.Location)
+}
+
+// joins is the decoder of the dictionary of a part. Of a part that moves as a whole
+// hardly any page is decoded, so that nobody needs the entries once they are merged.
+func (m *mover) joins(p *part) (*column.Decoder, error) {
+	if !p.whole {
+		p.decoder, p.loaded = p.src.file.Decoder(p.group, p.from.Leaf), true
+		return p.decoder, nil
+	}
+	if m.joiner == nil {
+		m.joiner = p.src.file.Decoder(p.group, p.from.Leaf)
+		return m.joiner, nil
+	}
+	return m.joiner, p.src.file.Reuse(m.joiner, p.group, p.from.Leaf)
 }
 
 // mappedBytes is what the mapping of one entry of a dictionary takes.

@@ -19,6 +19,9 @@ type Decoder struct {
 	o     DecoderOptions
 	limit int64
 	held  held
+	// f is the file, where its chunk is decoded of that row group.
+	f     *File
+	group int
 
 	hasDictionary bool
 	dictionary    Values
@@ -49,19 +52,37 @@ type DecoderOptions struct {
 
 // NewDecoder returns a decoder of pages of a leaf.
 func NewDecoder(leaf *format.Node, c format.Codec, o DecoderOptions) *Decoder {
+	d := new(Decoder)
+	d.begin(leaf, c, o)
+	return d
+}
+
+func (d *Decoder) begin(leaf *format.Node, c format.Codec, o DecoderOptions) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxPage
 	}
-	return &Decoder{leaf: leaf, codec: c, o: o, limit: min(o.MaxBytes, math.MaxUint32), held: held{budget: o.Budget}}
+	d.leaf, d.codec, d.o, d.limit = leaf, c, o, min(o.MaxBytes, math.MaxUint32)
+	d.f, d.hasDictionary, d.lastEnd = nil, false, 0
+	d.held.budget = o.Budget
 }
 
 // Decoder returns a decoder of the pages of a chunk.
 func (f *File) Decoder(group, leaf int) *Decoder {
-	n := f.footer.Schema.Leaves[leaf]
-	return NewDecoder(n, f.footer.RowGroups[group].Columns[leaf].Codec, DecoderOptions{
-		Name:   fmt.Sprintf("column %s of row group %d of %s", n, group, f.name),
-		Budget: f.o.Budget, MaxBytes: f.o.MaxPage,
-	})
+	d := new(Decoder)
+	f.begin(d, group, leaf)
+	return d
+}
+
+// Reuse makes d a decoder of the pages of another chunk, which may be that of another
+// file with the same budget. It keeps its buffers, and forgets what it decoded.
+func (f *File) Reuse(d *Decoder, group, leaf int) error {
+	f.begin(d, group, leaf)
+	return d.account()
+}
+
+func (f *File) begin(d *Decoder, group, leaf int) {
+	d.begin(f.footer.Schema.Leaves[leaf], f.footer.RowGroups[group].Columns[leaf].Codec, DecoderOptions{Budget: f.o.Budget, MaxBytes: f.o.MaxPage})
+	d.f, d.group = f, group
 }
 
 // Close gives the memory of the decoder back.
@@ -69,9 +90,14 @@ func (d *Decoder) Close() { d.held.release() }
 
 // in names the page that an error is about.
 func (d *Decoder) in(p *Page, err *error) {
-	if *err != nil {
-		*err = fault.In(fmt.Sprintf("decode the page at %d of %s", p.Offset, d.o.Name), *err)
+	if *err == nil {
+		return
 	}
+	name := d.o.Name
+	if d.f != nil {
+		name = fmt.Sprintf("column %s of row group %d of %s", d.leaf, d.group, d.f.name)
+	}
+	*err = fault.In(fmt.Sprintf("decode the page at %d of %s", p.Offset, name), *err)
 }
 
 // Dictionary decodes the dictionary page of the chunk, which the pages that are

@@ -114,6 +114,29 @@ func (p *Pages) Next() (page Page, err error) {
 	return Page{}, p.finish()
 }
 
+// Begin returns the first page with no more of its body than lies in the first n
+// bytes of the chunk, which are all that is read. It is false where not even the
+// header does. No CRC is verified. Only Close may be called afterwards.
+func (p *Pages) Begin(n int) (page Page, ok bool, err error) {
+	defer func() { err = p.f.about(p.group, p.leaf, err) }()
+	defer guard(&err)
+	p.w.end = min(p.w.end, p.at+int64(n))
+	b, memory, err := p.w.bytes(p.at, int(p.w.end-p.at))
+	if err != nil {
+		return Page{}, false, err
+	}
+	h, header, err := format.ParsePageHeader(b)
+	if errors.Is(err, format.ErrShort) {
+		return Page{}, false, nil
+	}
+	if err != nil {
+		return Page{}, false, fault.In("read its header", err)
+	}
+	body := b[header:]
+	body = body[:min(len(body), int(h.CompressedSize))]
+	return Page{Header: h, Raw: b[:header:header], Body: body, Memory: memory, Offset: p.at, FirstRow: -1, Rows: -1}, true, p.admit(&h)
+}
+
 // done reports that all data pages have been passed.
 func (p *Pages) done() bool {
 	if p.jumped {

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/rewrite/column"
@@ -86,8 +87,8 @@ func (d *Dictionary) slot(v []byte) (slot, hash uint32) {
 		h := d.mix(uint64(binary.LittleEndian.Uint32(v)))
 		return uint32(h) & uint32(len(d.table)-1), 0
 	}
-	h := maphash.Bytes(d.seed, v)
-	return uint32(h) & uint32(len(d.table)-1), uint32(h >> 32)
+	hash = uint32(maphash.Bytes(d.seed, v))
+	return hash & uint32(len(d.table)-1), hash
 }
 
 func (d *Dictionary) mix(x uint64) uint64 {
@@ -154,7 +155,12 @@ func (d *Dictionary) rehash(size int) {
 	d.table = make([]uint32, size)
 	mask := uint32(size - 1)
 	for i := range d.Len() {
-		slot, _ := d.slot(d.values.At(i))
+		var slot uint32
+		if d.hashed() {
+			slot = d.hashes[i] & mask
+		} else {
+			slot, _ = d.slot(d.values.At(i))
+		}
 		for d.table[slot] != 0 {
 			slot = (slot + 1) & mask
 		}
@@ -188,6 +194,8 @@ func (d *Dictionary) codes(dst []uint32, v *column.Values, from, to int, grow bo
 		return d.codes8(dst, v.Data[from*8:to*8], grow)
 	case 4:
 		return d.codes4(dst, v.Data[from*4:to*4], grow)
+	case 0:
+		return d.codesBytes(dst, v, from, to, grow)
 	}
 	for i := from; i < to; i++ {
 		value := v.At(i)
@@ -196,6 +204,33 @@ func (d *Dictionary) codes(dst []uint32, v *column.Values, from, to int, grow bo
 		if code == missing {
 			if grow {
 				code = d.insert(value, free, hash)
+			}
+			if code == missing {
+				return dst, i - from
+			}
+		}
+		dst = append(dst, code)
+	}
+	return dst, to - from
+}
+
+// codesBytes is codes for byte strings of any length.
+func (d *Dictionary) codesBytes(dst []uint32, v *column.Values, from, to int, grow bool) ([]uint32, int) {
+	for i := from; i < to; i++ {
+		value := v.Data[v.Offsets[i]:v.Offsets[i+1]]
+		hash := uint32(maphash.Bytes(d.seed, value))
+		mask := uint32(len(d.table) - 1)
+		slot, code := hash&mask, missing
+		for ; d.table[slot] != 0; slot = (slot + 1) & mask {
+			c := d.table[slot] - 1
+			if d.hashes[c] == hash && string(d.values.Data[d.values.Offsets[c]:d.values.Offsets[c+1]]) == string(value) {
+				code = c
+				break
+			}
+		}
+		if code == missing {
+			if grow {
+				code = d.insert(value, slot, hash)
 			}
 			if code == missing {
 				return dst, i - from
@@ -295,6 +330,10 @@ func (d *Dictionary) Union(entries *column.Values) (m Mapping, ok bool, err erro
 		return Mapping{}, false, fault.New(fault.Halt, "column "+d.leaf.Name+": union of dictionaries of different types")
 	}
 	before, n := d.Len(), entries.Len()
+	if before == 0 {
+		// Dictionaries that are merged mostly have the same entries.
+		d.Grow(n, len(entries.Data))
+	}
 	codes, taken := d.codes(make([]uint32, 0, n), entries, 0, n, true)
 	if taken < n {
 		d.truncate(before)
@@ -308,6 +347,20 @@ func (d *Dictionary) Union(entries *column.Values) (m Mapping, ok bool, err erro
 		}
 	}
 	return m, true, nil
+}
+
+// Grow makes room for n entries of so many bytes in all, without lengths.
+func (d *Dictionary) Grow(n, bytes int) {
+	d.values.Data = slices.Grow(d.values.Data, min(bytes, d.limit))
+	if d.values.Width == 0 {
+		d.values.Offsets = slices.Grow(d.values.Offsets, n)
+	}
+	if d.hashed() {
+		d.hashes = slices.Grow(d.hashes, n)
+	}
+	if size := 1 << bits.Len(uint(2*(d.Len()+n))); size > len(d.table) {
+		d.rehash(size)
+	}
 }
 
 // Put is the code of v, which is added if it is new; ok is false when the limit
