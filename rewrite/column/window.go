@@ -84,6 +84,7 @@ func (w *window) join(at int64, n int) ([]byte, *Memory, error) {
 	if into == nil || into.shared() || len(into.Bytes()) < n {
 		into = NewMemory(n)
 	}
+	into.charged = false // pages that lay in it are written
 	w.joined, w.joinedAt = into.Bytes()[:copy(into.Bytes(), have[:min(n, len(have))])], at
 	if into != w.both {
 		w.both.Release()
