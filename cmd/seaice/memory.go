@@ -15,5 +15,7 @@ func limitMemory() func(budget int64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	idle := int64(m.Sys - m.HeapReleased)
-	return func(budget int64) { debug.SetMemoryLimit(idle + budget) }
+	// The limit does not count the pages of the program that work brings in, and the
+	// collector passes it by a little: an eighth is left for that.
+	return func(budget int64) { debug.SetMemoryLimit(idle + budget - budget/8) }
 }
