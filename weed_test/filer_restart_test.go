@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seaice/seaice/fault"
@@ -81,11 +80,13 @@ func TestFilerStopStartMidSuite(t *testing.T) {
 	// lose the changes that it has not yet written to its log, so only those
 	// that were begun since the last start must all be there.
 	covered := func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.missing(seen)) == 0 }
-	if !assert.Eventually(t, func() bool { return covered() || len(watched) > 0 }, time.Minute, 100*time.Millisecond) || !covered() {
-		s.mu.Lock()
-		t.Errorf("the feed shows %d changes of %d and not %v", len(seen), len(s.created), s.missing(seen))
-		s.mu.Unlock()
+	for deadline := time.Now().Add(time.Minute); !covered() && len(watched) == 0 && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
 	}
+	s.mu.Lock()
+	missing, shown := s.missing(seen), len(seen)
+	s.mu.Unlock()
+	require.Empty(t, missing, "the feed shows %d changes", shown)
 	unwatch()
 	if err := <-watched; err != nil {
 		require.Equal(t, fault.Canceled, fault.Of(err), "%v", err)
