@@ -146,8 +146,6 @@ type CreateOptions struct {
 	Mime string
 	// Extended are the attributes of the new entry.
 	Extended map[string][]byte
-	// NoProof leaves out the MD5 that makes the volume server check each chunk.
-	NoProof bool
 }
 
 // Upload is a file being written. Its Write may return before the bytes are

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seaweedfs/seaweedfs/weed/pb/filer_pb"
 	"github.com/seaweedfs/seaweedfs/weed/security"
+	"github.com/zeebo/xxh3"
 	"google.golang.org/grpc"
 
 	"github.com/seaice/seaice/fault"
@@ -63,14 +64,23 @@ func (c *Client) assign(ctx context.Context, p Path, bytes int) (assigned, error
 type proof struct {
 	crc uint32
 	md5 string // base64, empty if it is not sent
+	// etag is what the chunk is known by, in base64: the MD5 if there is one.
+	etag string
 }
 
+// proofOf takes the checksums of a chunk. An MD5 takes more time than all else that is
+// done to a chunk. Without it the etag is longer than an MD5, for which the S3 gateway
+// takes any of 16 bytes.
 func proofOf(b []byte, withMD5 bool) proof {
 	p := proof{crc: crc32.Checksum(b, castagnoli)}
 	if withMD5 {
 		sum := md5.Sum(b)
 		p.md5 = base64.StdEncoding.EncodeToString(sum[:])
+		p.etag = p.md5
+		return p
 	}
+	sum := xxh3.Hash128(b).Bytes()
+	p.etag = base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(sum[:], p.crc))
 	return p
 }
 

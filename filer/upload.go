@@ -210,9 +210,12 @@ func (u *upload) send() {
 // store uploads the content behind the nonce's room of buf.
 func (u *upload) store(buf []byte, offset int64) (*filer_pb.FileChunk, assigned, error) {
 	plain := buf[nonceBytes:]
-	clear1 := proofOf(plain, !u.o.NoProof)
+	// The S3 gateway answers with the etag of the only chunk as that of the object, which
+	// clients take for an MD5. Whether there are more is not known at the first.
+	first := offset == 0
+	clear1 := proofOf(plain, first)
 	chunk := &filer_pb.FileChunk{
-		Offset: offset, Size: uint64(len(plain)), ModifiedTsNs: u.c.clk.Now().UnixNano(), ETag: clear1.md5,
+		Offset: offset, Size: uint64(len(plain)), ModifiedTsNs: u.c.clk.Now().UnixNano(), ETag: clear1.etag,
 	}
 	body, want := plain, clear1
 	if u.sealed {
@@ -221,14 +224,14 @@ func (u *upload) store(buf []byte, offset int64) (*filer_pb.FileChunk, assigned,
 			return nil, assigned{}, fault.Wrap(fault.Halt, "encrypt chunk of "+u.path.String(), err)
 		}
 		chunk.CipherKey = key
-		body, want = sealed, proofOf(sealed, !u.o.NoProof)
+		body, want = sealed, proofOf(sealed, first)
 	}
 	a, err := u.c.putChunk(u.ctx, u.path, body, want)
 	if err != nil {
 		return nil, a, err
 	}
 	chunk.FileId, chunk.Fid = a.fid, a.id
-	if u.sealed && !u.o.NoProof {
+	if u.sealed {
 		if err := u.readBack(chunk, clear1); err != nil {
 			u.c.release(u.ctx, []assigned{a})
 			return nil, a, err

@@ -3,6 +3,8 @@ package filer
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
+	"encoding/base64"
 	"net/http"
 	"strings"
 	"sync"
@@ -46,7 +48,13 @@ func TestUploadsAreReadBackAsWritten(t *testing.T) {
 					require.Equal(t, at, ch.Offset)
 					at = end(ch)
 					require.Equal(t, cipher, len(ch.CipherKey) == 32)
-					require.NotEmpty(t, ch.ETag)
+					tag, err := base64.StdEncoding.DecodeString(ch.ETag)
+					require.NoError(t, err)
+					if sum := md5.Sum(want[ch.Offset:end(ch)]); ch.Offset == 0 {
+						require.Equal(t, sum[:], tag, "of a file with one chunk it is the object's")
+					} else {
+						require.Len(t, tag, 20, "nobody may take it for an MD5")
+					}
 					if cipher && ch.Size > 100 {
 						require.NotContains(t, string(w.needles[ch.FileId]), string(want[ch.Offset:end(ch)]))
 					}
@@ -136,6 +144,30 @@ func TestUploadProof(t *testing.T) {
 	require.Len(t, w.deleted, 5, "what the failed attempts left is released")
 	require.NotContains(t, w.deleted, e.PB.Chunks[0].FileId)
 	require.Equal(t, pattern(1000), readFile(t, c))
+}
+
+// TestUploadProofOfLaterChunks: they have no MD5, and are proved by their checksum.
+func TestUploadProofOfLaterChunks(t *testing.T) {
+	w := newWire(t)
+	c := dialWire(t, Config{ChunkBytes: 1000}, w)
+	damaged := ""
+	w.http = func(rw http.ResponseWriter, r *http.Request) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if r.Method != http.MethodPut || r.Header.Get("Content-MD5") != "" || damaged != "" {
+			return false
+		}
+		damaged = strings.TrimPrefix(r.URL.Path, "/")
+		rw.Header().Set("ETag", `"00000000"`)
+		rw.WriteHeader(http.StatusCreated)
+		_, _ = rw.Write([]byte(`{"size":1000}`))
+		return true
+	}
+	e, err := uploaded(t, c, pattern(3000), CreateOptions{})
+	require.NoError(t, err)
+	require.Len(t, e.PB.GetChunks(), 3)
+	require.Equal(t, []string{damaged}, w.deleted)
+	require.Equal(t, pattern(3000), readFile(t, c))
 }
 
 func crcHex(b []byte) string {

@@ -202,7 +202,7 @@ func TestFilerReadsWhatOthersWrite(t *testing.T) {
 			c := startCluster(t, o)
 			f := dial(t, c, filer.Config{ChunkBytes: 128, Parallel: 16})
 			want := []byte(strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz", 16_000))
-			u, err := f.Create(t.Context(), "/many", filer.CreateOptions{NoProof: true})
+			u, err := f.Create(t.Context(), "/many", filer.CreateOptions{})
 			require.NoError(t, err)
 			_, err = u.Write(want)
 			require.NoError(t, err)

@@ -52,7 +52,7 @@ func testPutAndRead(t *testing.T, s *suite) {
 	want := text(3 << 20)
 	s.stream("compressible", want, filer.CreateOptions{Mime: "text/plain"})
 	same(t, want, s.content("compressible"))
-	s.stream("deep/er/file", []byte("x"), filer.CreateOptions{NoProof: true})
+	s.stream("deep/er/file", []byte("x"), filer.CreateOptions{})
 	require.True(t, s.stat("deep").IsDir, "parents are made")
 	require.True(t, s.stat("deep/er").IsDir)
 }

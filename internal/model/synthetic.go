@@ -439,7 +439,7 @@ func (b *synth) finish() error {
 
 func (b *synth) placeholders() error {
 	put := func(path string) error {
-		_, err := b.fl.Put(b.ctx, b.t.Root.Join(path), []byte("PAR1"), filer.CreateOptions{NoProof: true})
+		_, err := b.fl.Put(b.ctx, b.t.Root.Join(path), []byte("PAR1"), filer.CreateOptions{})
 		return fault.In("write "+path, err)
 	}
 	for n := range b.o.Manifests * b.o.EntriesPerManifest {
