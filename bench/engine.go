@@ -89,6 +89,7 @@ type volume struct {
 func (v *volume) Close() error        { return nil }
 func (v *volume) Entry() *filer.Entry { return v.entry }
 func (v *volume) Size() int64         { return int64(len(v.raw)) }
+func (v *volume) Content() []byte     { return v.raw }
 
 func (v *volume) Stream(offset, length int64) io.ReadCloser {
 	if length < 0 {

@@ -106,6 +106,10 @@ func (o *object) Close() error {
 	return nil
 }
 
+// Content are the bytes of a file that the filer keeps in its entry, nil for others.
+// They must not be changed.
+func (o *object) Content() []byte { return o.inline }
+
 // ReadAt reads ranges of plain chunks; encrypted and compressed chunks are read
 // whole and kept in the client's cache.
 func (o *object) ReadAt(p []byte, off int64) (int, error) {

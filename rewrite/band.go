@@ -87,7 +87,7 @@ type bands struct {
 // soon read again, and the dictionaries of thousands of small files are decoded into
 // many times what they take as stored.
 func (m *mover) stays(p *part) (takes, most int64) {
-	if m.e.banded || p.src.Bytes <= m.e.whole {
+	if m.e.banded || p.src.file.Kept() {
 		return p.chunk.CompressedSize + 2*max(0, p.chunk.UncompressedSize), m.e.memory() / 64
 	}
 	return p.begun(), m.e.memory() / 16
@@ -99,7 +99,7 @@ func (e *engine) bands(spans []span) *bands {
 	e.banded = false
 	leaves, total := len(e.target.Leaves), int64(0)
 	for i := range spans {
-		if s := e.sources[spans[i].source]; s.Bytes > e.whole {
+		if s := e.sources[spans[i].source]; !s.file.Kept() {
 			total += s.bytes(spans[i].group)
 		}
 	}
@@ -124,7 +124,7 @@ func (e *engine) bands(spans []span) *bands {
 	}
 	for i := range spans {
 		s := e.sources[spans[i].source]
-		if s.Bytes <= e.whole {
+		if s.file.Kept() {
 			continue
 		}
 		for k := range number {

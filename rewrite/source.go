@@ -94,7 +94,7 @@ func (e *engine) openOne(ctx context.Context, s *source) error {
 	if footers > e.memory() {
 		return fault.New(fault.TooLarge, fmt.Sprintf("the footers of the sources take %d bytes or more, of %d", footers, e.memory()))
 	}
-	if s.Bytes > e.whole {
+	if !s.file.Kept() {
 		if err := e.keepTail(in, f); err != nil {
 			return err
 		}

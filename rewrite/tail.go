@@ -10,6 +10,7 @@ import (
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
+	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/format"
 )
 
@@ -23,6 +24,8 @@ type counted struct {
 	opened   []byte
 	openedAt int64
 	opening  bool
+	// lent reports that the file was in memory already.
+	lent bool
 	// tail are the bytes from tailAt on, which hold the page indexes.
 	tail   []byte
 	tailAt int64
@@ -49,17 +52,36 @@ func (c *counted) ReadAt(p []byte, off int64) (int, error) {
 	return c.fetch(p, off)
 }
 
+// Content implements column.InMemory. It counts as one read of the file.
+func (c *counted) Content() []byte {
+	m, ok := c.Object.(column.InMemory)
+	if !ok {
+		return nil
+	}
+	b := m.Content()
+	if b != nil && c.opening && !c.lent {
+		c.lent = true
+		c.progressed(len(b))
+	}
+	return b
+}
+
 // fetch reads from the file.
 func (c *counted) fetch(p []byte, off int64) (int, error) {
 	n, err := c.Object.ReadAt(p, off)
 	if c.opening {
 		c.opened, c.openedAt = p[:n], off
 	}
+	c.progressed(n)
+	return n, err
+}
+
+// progressed counts bytes that were read.
+func (c *counted) progressed(n int) {
 	total := c.read.Add(int64(n))
 	if c.progress != nil {
 		c.progress(total)
 	}
-	return n, err
 }
 
 const (

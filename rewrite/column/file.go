@@ -21,6 +21,14 @@ type Input interface {
 	Size() int64
 }
 
+// InMemory is an Input that may have its bytes in memory.
+type InMemory interface {
+	Input
+	// Content are all bytes of the file, which never change, or nil if they are not in
+	// memory. They are not copied, and not taken from the budget.
+	Content() []byte
+}
+
 // Options say how files are read. Zeros are the defaults.
 type Options struct {
 	// Budget is what all memory is taken from, nil for no bound.
@@ -140,14 +148,17 @@ func (f *File) tail() ([]byte, error) {
 		return nil, fault.New(fault.Corrupt, fmt.Sprintf("%d bytes are no parquet file", size))
 	}
 	n := min(size, max(f.o.Tail, trailer+4))
-	if size <= f.o.Whole {
+	if m, ok := f.in.(InMemory); ok && int64(len(m.Content())) == size {
+		f.whole, f.memory = m.Content(), kept()
+	}
+	if f.whole != nil || size <= f.o.Whole {
 		n = size
 	}
 	b, err := f.read(size-n, n)
 	if err != nil {
 		return nil, err
 	}
-	if size <= f.o.Whole {
+	if n == size {
 		f.whole, f.memory = b, kept()
 	}
 	switch magic := b[n-4:]; string(magic) {
@@ -175,8 +186,18 @@ func (f *File) tail() ([]byte, error) {
 	return append(head, b[:n-trailer]...), nil
 }
 
-// read allocates and reads n bytes that the file keeps.
+// Kept reports that the whole file is in memory.
+func (f *File) Kept() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.whole != nil
+}
+
+// read allocates and reads n bytes that the file keeps, if they are not there yet.
 func (f *File) read(at, n int64) ([]byte, error) {
+	if f.whole != nil {
+		return f.whole[at : at+n : at+n], nil
+	}
 	if err := f.held.grow(f.held.n + n); err != nil {
 		return nil, err
 	}

@@ -76,6 +76,37 @@ func TestPagesStayWhileTheirMemoryIsHeld(t *testing.T) {
 	}
 }
 
+// inMemory is a file whose bytes lie in memory; nobody may read it otherwise.
+type inMemory struct{ content []byte }
+
+func (f inMemory) Size() int64                       { return int64(len(f.content)) }
+func (f inMemory) Content() []byte                   { return f.content }
+func (f inMemory) ReadAt([]byte, int64) (int, error) { return 0, errors.New("it is read") }
+
+// TestFilesInMemoryAreNotCopied: pages lie where the file lies, and take nothing from
+// the budget but what is decoded.
+func TestFilesInMemoryAreNotCopied(t *testing.T) {
+	l := layout{codec: compress.Codecs.Snappy, pageSize: 8 << 10, batch: 1024, groups: 2, rows: 20_000, distinct: 1000, seed: 7}
+	raw, want := arrowFile(t, l, parquet.Types.Int64, parquet.Encodings.Plain, shapes[0])
+	budget := column.NewBudget(1 << 20)
+	f, err := column.Open(t.Context(), inMemory{raw}, "x.parquet", column.Options{Budget: budget, Whole: -1})
+	require.NoError(t, err)
+	require.True(t, f.Kept())
+	require.Less(t, budget.Used(), int64(len(raw)))
+	pages, err := f.Pages(1, 0)
+	require.NoError(t, err)
+	page, err := pages.Next()
+	require.NoError(t, err)
+	require.Same(t, &raw[page.Offset], &page.Raw[0])
+	require.Zero(t, page.Memory.Charge(), "nobody else has to count it")
+	pages.Close()
+	got, err := pageByPage(f, 0)
+	require.NoError(t, err)
+	require.Equal(t, want.sum(), got.sum())
+	f.Close()
+	require.Zero(t, budget.Used())
+}
+
 // TestBeginReadsNoMoreThanItIsTold reads begins of all lengths of a chunk.
 func TestBeginReadsNoMoreThanItIsTold(t *testing.T) {
 	l := layout{codec: compress.Codecs.Zstd, pageSize: 8 << 10, batch: 1024, groups: 1, rows: 20_000, distinct: 1000, seed: 7}
