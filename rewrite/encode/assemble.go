@@ -91,7 +91,7 @@ func (a *assembler) data(l levels, values []byte, enc format.Encoding, c counts,
 		return Page{}, a.tooLarge(size)
 	}
 	h := format.PageHeader{UncompressedSize: int32(size), Values: int32(c.levels), Encoding: enc}
-	a.zstd.stride, a.zstd.head = 0, 0
+	a.zstd.stride, a.zstd.head, a.zstd.most = 0, 0, trialMost
 	if enc == format.Plain {
 		a.zstd.stride, a.zstd.side = strideOf(a.leaf, values)
 	}
@@ -145,7 +145,7 @@ func (a *assembler) compressValues(values []byte) (compressed bool, err error) {
 // dictionary makes the dictionary page of d.
 func (a *assembler) dictionary(d *Dictionary) (Page, error) {
 	raw := appendPlain(a.raw[:0], &d.values, 0, d.Len())
-	a.zstd.head = 0
+	a.zstd.head, a.zstd.most = 0, trialEntries
 	a.zstd.stride, a.zstd.side = strideOf(a.leaf, raw)
 	a.raw = raw
 	if len(raw) > math.MaxInt32 {

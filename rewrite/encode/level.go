@@ -21,10 +21,12 @@ const (
 
 const (
 	// trialEvery is how many pages one decides about the way of. It has at least
-	// trialLeast bytes, of which about trialMost are tried.
-	trialEvery = 64
-	trialLeast = 16 << 10
-	trialMost  = 128 << 10
+	// trialLeast bytes, of which about trialMost are tried, and trialEntries of a
+	// dictionary: its entries are distinct, and it is the only one of its chunk.
+	trialEvery   = 64
+	trialLeast   = 16 << 10
+	trialMost    = 128 << 10
+	trialEntries = 32 << 10
 	// A page may be longer for being made in a quicker way: by one part in quickShare
 	// of its shortest form or in quickPlain of its content, but never by more than one
 	// in quickMost of the shortest.
@@ -37,9 +39,9 @@ const (
 // what each way does to some of them. Values and codes are judged apart.
 type zstdChoice struct {
 	// head, stride and side say where the values of the page at hand are; stride is 0
-	// if they have no common length.
-	head, stride int
-	side         codec.Side
+	// if they have no common length. most is how much of the page is tried.
+	head, stride, most int
+	side               codec.Side
 
 	values, others trials
 	trial          []byte
@@ -52,7 +54,10 @@ type trials struct {
 }
 
 // reset forgets the trials of another chunk.
-func (z *zstdChoice) reset() { z.values, z.others = trials{way: usual}, trials{way: usual} }
+func (z *zstdChoice) reset() {
+	z.most = trialMost
+	z.values, z.others = trials{way: usual}, trials{way: usual}
+}
 
 // compress appends the compressed form of src to dst.
 func (z *zstdChoice) compress(dst, src []byte) ([]byte, error) {
@@ -75,9 +80,9 @@ func (z *zstdChoice) compress(dst, src []byte) ([]byte, error) {
 // try finds the quickest way that is not much longer than the shortest.
 func (z *zstdChoice) try(t *trials, src []byte) error {
 	t.left = trialEvery
-	if most := z.head + trialMost; len(src) > most {
+	if most := z.head + z.most; len(src) > most {
 		if src = src[:most]; z.stride > 0 {
-			src = src[:most-trialMost%z.stride]
+			src = src[:most-z.most%z.stride]
 		}
 	}
 	var sizes [zstdWays]int

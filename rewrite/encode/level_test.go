@@ -47,7 +47,7 @@ func TestZstdWayByContent(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, head := range []int{0, 77} {
-				z := zstdChoice{head: head}
+				z := zstdChoice{head: head, most: trialMost}
 				z.reset()
 				z.stride, z.side = strideOf(c.leaf, c.values)
 				require.Equal(t, c.stride, z.stride)
