@@ -113,18 +113,24 @@ func (d *discard) Abort() {}
 
 var _ io.Writer = (*discard)(nil)
 
-// inMemory reads files that lie in memory, at the cost of copying them.
+// inMemory reads files that lie in memory, where they lie.
 type inMemory struct {
 	filer.Reader
 	files map[filer.Path][]byte
 }
 
 func (m *inMemory) Open(_ context.Context, p filer.Path) (filer.Object, error) {
-	return &memoryObject{Reader: bytes.NewReader(m.files[p])}, nil
+	return &memoryObject{Reader: bytes.NewReader(m.files[p]), content: m.files[p]}, nil
 }
 
 // memoryObject is an open file of inMemory, which nobody streams.
-type memoryObject struct{ *bytes.Reader }
+type memoryObject struct {
+	*bytes.Reader
+	content []byte
+}
+
+// Content implements column.InMemory.
+func (m *memoryObject) Content() []byte { return m.content }
 
 func (*memoryObject) Close() error                      { return nil }
 func (*memoryObject) Entry() *filer.Entry               { return nil }
