@@ -9,6 +9,7 @@ import (
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/filer"
+	"github.com/seaice/seaice/filer/filertest"
 	"github.com/seaice/seaice/iceberg"
 )
 
@@ -186,6 +187,35 @@ func TestCandidates(t *testing.T) {
 	got, err := odd.Candidates("data/x")
 	require.NoError(t, err)
 	require.Equal(t, []filer.Path{"/buckets/data/ns/t/data/x", "/buckets/data/x"}, got)
+}
+
+// TestFilesAreOpenedWhereTheyAre: by the first candidate that is a file, with the
+// errors of Find.
+func TestFilesAreOpenedWhereTheyAre(t *testing.T) {
+	fl := filertest.New(filertest.Options{})
+	l := locator(t, nil)
+	fl.PutFile(root.Join("data/a b"), []byte("second"))
+	fl.PutFile(root.Join("data/c%20d"), []byte("first"))
+	fl.PutFile(root.Join("data/c d"), []byte("second"))
+	fl.PutFile(root.Join("data/e%20f/x"), []byte("within"))
+	fl.PutFile(root.Join("data/e f"), []byte("behind a directory"))
+	fl.PutFile(root.Join("data/g/x"), []byte("within"))
+	for spelling, want := range map[string]string{"data/a%20b": "second", "data/c%20d": "first", "data/e%20f": "behind a directory"} {
+		o, err := l.Open(t.Context(), fl, spelling)
+		require.NoError(t, err, spelling)
+		got := make([]byte, o.Size())
+		_, err = o.ReadAt(got, 0)
+		require.NoError(t, err, spelling)
+		require.Equal(t, want, string(got), spelling)
+		require.NoError(t, o.Close())
+	}
+	for _, spelling := range []string{"data/g", "data/h", "data/h%20i"} {
+		_, want := l.Find(t.Context(), fl, spelling)
+		_, err := l.Open(t.Context(), fl, spelling)
+		require.Error(t, err, spelling)
+		require.Equal(t, want, err, spelling)
+		require.True(t, filer.NotFound(err), "%v", err)
+	}
 }
 
 func TestF124SpellingIsTheTablesOwn(t *testing.T) {

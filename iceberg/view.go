@@ -146,12 +146,16 @@ func (l *Locator) Open(ctx context.Context, r filer.Reader, spelling string) (fi
 	if err := l.Readable(p); err != nil {
 		return nil, err
 	}
-	if o, err := r.Open(ctx, p); err == nil || len(candidates) == 1 {
-		return o, err
+	o, failed := r.Open(ctx, p)
+	if failed == nil {
+		return o, nil
 	}
 	e, err := l.Find(ctx, r, spelling)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case e.Path == p:
+		return nil, failed
 	}
 	return r.Open(ctx, e.Path)
 }
