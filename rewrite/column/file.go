@@ -158,7 +158,7 @@ func (f *File) tail() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n == size {
+	if size <= f.o.Whole { // a tail as long as the file does not keep it
 		f.whole, f.memory = b, kept()
 	}
 	switch magic := b[n-4:]; string(magic) {
