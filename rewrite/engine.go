@@ -40,9 +40,11 @@ type engine struct {
 	// decoders take.
 	lanes   *semaphore.Weighted
 	reading *column.Budget
-	moves   *movement.Builder
-	proof   *xxh3.Hasher
-	counts  counters
+	// room is what of that the open files leave.
+	room   int64
+	moves  *movement.Builder
+	proof  *xxh3.Hasher
+	counts counters
 	// encoders and remappers are not used at the moment.
 	encoders, remappers sync.Pool
 	// footers is about what the footers take.
