@@ -102,10 +102,10 @@ func Merge(ctx context.Context, q Request) (res Result, err error) {
 	if q.MemoryBytes == 0 || q.MemoryBytes >= int64(workers)<<26 {
 		workers *= 2 // while some wait for their reads
 	}
-	res, done, err := merge(ctx, &q, workers)
-	if fault.Is(err, fault.TooLarge) && done == 0 && workers > 1 {
-		// One column at a time takes less.
-		res, _, err = merge(ctx, &q, 1)
+	res, err = merge(ctx, &q, workers)
+	if fault.Is(err, fault.TooLarge) && workers > 1 {
+		// One column at a time takes less. Outputs that are made already are made anew.
+		res, err = merge(ctx, &q, 1)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && fault.Of(err) == fault.Unknown {
 		err = fault.Wrap(fault.Canceled, "merge", err)
@@ -130,21 +130,20 @@ func rising(tell func(int64)) func(int64) {
 	}
 }
 
-// merge merges with so many columns at a time. done is the number of outputs that
-// were made durable.
-func merge(ctx context.Context, q *Request, workers int) (res Result, done int, err error) {
+// merge merges with so many columns at a time.
+func merge(ctx context.Context, q *Request, workers int) (Result, error) {
 	e, err := prepare(ctx, q, workers)
 	if e != nil {
 		defer e.close()
 	}
 	if err != nil {
-		return Result{}, 0, err
+		return Result{}, err
 	}
-	res, err = e.run(ctx)
+	res, err := e.run(ctx)
 	if err != nil {
-		return Result{}, len(res.Outputs), err
+		return Result{}, err
 	}
-	return res, 0, nil
+	return res, nil
 }
 
 func (e *engine) close() {

@@ -54,3 +54,46 @@ func TestColumnsThatWaitLeaveMemoryToOthers(t *testing.T) {
 		require.Equal(t, 1, n.Opens, "%s is opened again", at)
 	}
 }
+
+// TestLateOutputsAreMergedColumnByColumn merges sources that are kept in memory with one
+// that needs what they take to be decoded, in an output of its own after one that is
+// made: as the first one, it is made when fewer things are in memory at a time.
+func TestLateOutputsAreMergedColumnByColumn(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
+	const memory, small, great = 24 << 20, 2_900_000, 3_400_000
+	schema := icego.NewSchema(0, icego.NestedField{ID: 1, Name: "s", Type: icego.PrimitiveTypes.String, Required: true})
+	rng := &lcg{}
+	text := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rng.intn(128))
+		}
+		return string(b)
+	}
+	many := make([]row, small/100)
+	for i := range many {
+		many[i] = row{1: text(96)}
+	}
+	for _, first := range []bool{true, false} {
+		w := newWorld(t, schema, 2)
+		w.request.MemoryBytes, w.request.Copying, w.request.TargetBytes = memory, rewrite.CopyNever, 2*small+200_000
+		add := func(rows ...row) {
+			w.add(writeRows(t, schema, rows, style{Codec: compress.Codecs.Snappy, PageBytes: 1 << 20, GroupRows: 1 << 20}, false), rows, nil)
+		}
+		if first {
+			add(row{1: text(great)})
+		}
+		add(many...)
+		add(many...)
+		if !first {
+			add(row{1: text(great)})
+		}
+		res := w.merge(t)
+		require.Len(t, res.Outputs, 2)
+		again := 0
+		for _, n := range w.filer.ReadCounts() {
+			again = max(again, n.Opens)
+		}
+		require.Equal(t, 2, again, "it was not begun anew, which this is about")
+	}
+}
