@@ -98,10 +98,7 @@ func Merge(ctx context.Context, q Request) (res Result, err error) {
 		}
 	}()
 	q.Progress = rising(q.Progress)
-	workers := runtime.GOMAXPROCS(0)
-	if q.MemoryBytes == 0 || q.MemoryBytes >= int64(workers)<<26 {
-		workers *= 2 // while some wait for their reads
-	}
+	workers := workersOf(runtime.GOMAXPROCS(0), q.memory())
 	res, err = merge(ctx, &q, workers)
 	if fault.Is(err, fault.TooLarge) && workers > 1 {
 		// One column at a time takes less. Outputs that are made already are made anew.
@@ -111,6 +108,19 @@ func Merge(ctx context.Context, q Request) (res Result, err error) {
 		err = fault.Wrap(fault.Canceled, "merge", err)
 	}
 	return res, err
+}
+
+// workerBytes is the memory that a column takes which is made beside others; with less
+// all would have to be begun anew, one at a time.
+const workerBytes = 16 << 20
+
+// workersOf is how many columns are made at a time with so many processors.
+func workersOf(processors int, memory int64) int {
+	n := min(int64(processors), max(2, memory/workerBytes))
+	if memory >= n*4*workerBytes {
+		n *= 2 // while some wait for their reads
+	}
+	return int(n)
 }
 
 // rising tells only numbers greater than those told before.
@@ -192,12 +202,14 @@ func prepare(ctx context.Context, q *Request, workers int) (*engine, error) {
 // defaultMemory is the budget of a request that states none.
 const defaultMemory = 128 << 20
 
-func (e *engine) memory() int64 {
-	if e.q.MemoryBytes > 0 {
-		return e.q.MemoryBytes
+func (q *Request) memory() int64 {
+	if q.MemoryBytes > 0 {
+		return q.MemoryBytes
 	}
 	return defaultMemory
 }
+
+func (e *engine) memory() int64 { return e.q.memory() }
 
 // pickCodec takes the table's codec, or else that of most bytes of the sources.
 func (e *engine) pickCodec() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
@@ -95,5 +96,36 @@ func TestLateOutputsAreMergedColumnByColumn(t *testing.T) {
 			again = max(again, n.Opens)
 		}
 		require.Equal(t, 2, again, "it was not begun anew, which this is about")
+	}
+}
+
+// TestManyProcessorsDoNotTakeAllMemory encodes columns, each of which takes some
+// megabytes, with more processors than there is memory for.
+func TestManyProcessorsDoNotTakeAllMemory(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16))
+	const columns, rows = 12, 10_000
+	fields := make([]icego.NestedField, columns)
+	for i := range fields {
+		fields[i] = icego.NestedField{ID: i + 1, Name: fmt.Sprintf("c%d", i), Type: icego.PrimitiveTypes.String, Required: true}
+	}
+	schema := icego.NewSchema(0, fields...)
+	rng := &lcg{}
+	data := make([]row, rows)
+	for i := range data {
+		data[i] = row{}
+		for _, f := range fields {
+			data[i][f.ID] = strings.Repeat(fmt.Sprintf("%016x", rng.next()), 10)
+		}
+	}
+	content := writeRows(t, schema, data, style{Codec: compress.Codecs.Uncompressed, PageBytes: 1 << 20, GroupRows: 1 << 20}, false)
+	w := newWorld(t, schema, 2)
+	w.add(content, data, nil)
+	w.add(content, data, nil)
+	w.request.MemoryBytes, w.request.Copying = 32<<20, rewrite.CopyNever
+	w.request.Create = func(context.Context, int) (rewrite.Sink, error) { return &discard{}, nil }
+	_, err := rewrite.Merge(t.Context(), w.request)
+	require.NoError(t, err)
+	for at, n := range w.filer.ReadCounts() {
+		require.Equal(t, 1, n.Opens, "%s is opened again", at)
 	}
 }
