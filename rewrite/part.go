@@ -322,6 +322,7 @@ func (m *mover) plan() ([]part, error) {
 		p := &parts[i]
 		p.copied = m.copyable(p) && !m.scattered(p)
 	}
+	m.few(parts)
 	m.share(parts)
 	if err := m.gain(parts); err != nil {
 		return parts, err
