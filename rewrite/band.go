@@ -90,7 +90,7 @@ func (m *mover) stays(p *part) (takes, most int64) {
 	if m.e.banded || p.src.file.Kept() {
 		return p.chunk.CompressedSize + 2*max(0, p.chunk.UncompressedSize), m.e.memory() / 64
 	}
-	return p.begun(), m.e.memory() / 16
+	return p.begun(), m.e.memory() / 8
 }
 
 // bands begins to read the spans of a row group in bands. It is nil where that

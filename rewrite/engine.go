@@ -40,9 +40,11 @@ type engine struct {
 	// decoders take.
 	lanes   *semaphore.Weighted
 	reading *column.Budget
-	moves   *movement.Builder
-	proof   *xxh3.Hasher
-	counts  counters
+	// room is what of that the open files leave.
+	room   int64
+	moves  *movement.Builder
+	proof  *xxh3.Hasher
+	counts counters
 	// encoders and remappers are not used at the moment.
 	encoders, remappers sync.Pool
 	// footers is about what the footers take.
@@ -96,19 +98,29 @@ func Merge(ctx context.Context, q Request) (res Result, err error) {
 		}
 	}()
 	q.Progress = rising(q.Progress)
-	workers := runtime.GOMAXPROCS(0)
-	if q.MemoryBytes == 0 || q.MemoryBytes >= int64(workers)<<26 {
-		workers *= 2 // while some wait for their reads
-	}
-	res, done, err := merge(ctx, &q, workers)
-	if fault.Is(err, fault.TooLarge) && done == 0 && workers > 1 {
-		// One column at a time takes less.
-		res, _, err = merge(ctx, &q, 1)
+	workers := workersOf(runtime.GOMAXPROCS(0), q.memory())
+	res, err = merge(ctx, &q, workers)
+	if fault.Is(err, fault.TooLarge) && workers > 1 {
+		// One column at a time takes less. Outputs that are made already are made anew.
+		res, err = merge(ctx, &q, 1)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && fault.Of(err) == fault.Unknown {
 		err = fault.Wrap(fault.Canceled, "merge", err)
 	}
 	return res, err
+}
+
+// workerBytes is the memory that a column takes which is made beside others; with less
+// all would have to be begun anew, one at a time.
+const workerBytes = 16 << 20
+
+// workersOf is how many columns are made at a time with so many processors.
+func workersOf(processors int, memory int64) int {
+	n := min(int64(processors), max(2, memory/workerBytes))
+	if memory >= n*4*workerBytes {
+		n *= 2 // while some wait for their reads
+	}
+	return int(n)
 }
 
 // rising tells only numbers greater than those told before.
@@ -128,21 +140,20 @@ func rising(tell func(int64)) func(int64) {
 	}
 }
 
-// merge merges with so many columns at a time. done is the number of outputs that
-// were made durable.
-func merge(ctx context.Context, q *Request, workers int) (res Result, done int, err error) {
+// merge merges with so many columns at a time.
+func merge(ctx context.Context, q *Request, workers int) (Result, error) {
 	e, err := prepare(ctx, q, workers)
 	if e != nil {
 		defer e.close()
 	}
 	if err != nil {
-		return Result{}, 0, err
+		return Result{}, err
 	}
-	res, err = e.run(ctx)
+	res, err := e.run(ctx)
 	if err != nil {
-		return Result{}, len(res.Outputs), err
+		return Result{}, err
 	}
-	return res, 0, nil
+	return res, nil
 }
 
 func (e *engine) close() {
@@ -191,12 +202,14 @@ func prepare(ctx context.Context, q *Request, workers int) (*engine, error) {
 // defaultMemory is the budget of a request that states none.
 const defaultMemory = 128 << 20
 
-func (e *engine) memory() int64 {
-	if e.q.MemoryBytes > 0 {
-		return e.q.MemoryBytes
+func (q *Request) memory() int64 {
+	if q.MemoryBytes > 0 {
+		return q.MemoryBytes
 	}
 	return defaultMemory
 }
+
+func (e *engine) memory() int64 { return e.q.memory() }
 
 // pickCodec takes the table's codec, or else that of most bytes of the sources.
 func (e *engine) pickCodec() {

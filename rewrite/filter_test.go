@@ -28,7 +28,7 @@ func TestMergeLeavesRowsOutOfPages(t *testing.T) {
 	)
 	for n := range 16 {
 		s := style{
-			Codec: compress.Codecs.Snappy, V2: n&1 > 0, Dictionary: n&2 > 0, PageBytes: 512, GroupRows: 400, Index: n&4 > 0,
+			Codec: compress.Codecs.Snappy, V2: n&1 > 0, Dictionary: n&2 > 0, PageBytes: 2048, GroupRows: 400, Index: n&4 > 0,
 		}
 		wide := n&8 > 0
 		t.Run(fmt.Sprintf("%+v wide %v", s, wide), func(t *testing.T) {

@@ -322,6 +322,7 @@ func (m *mover) plan() ([]part, error) {
 		p := &parts[i]
 		p.copied = m.copyable(p) && !m.scattered(p)
 	}
+	m.few(parts)
 	m.share(parts)
 	if err := m.gain(parts); err != nil {
 		return parts, err
@@ -412,14 +413,16 @@ func (m *mover) merge(parts []part) error {
 		}
 		// What was read ahead is kept for a few parts, and else read again.
 		takes, most := m.stays(p)
-		if open += takes; open > most || !p.copied {
+		if open+takes > most || !p.copied || !m.e.roomy() {
 			p.close()
+			continue
 		}
+		open += takes
 	}
 	return nil
 }
 
-// openBytes is about what an open chunk takes.
+// openBytes is about what an open chunk takes at most.
 const openBytes = 2 << 20
 
 func (m *mover) mergeOne(p *part) error {

@@ -62,7 +62,9 @@ func (e *engine) open(ctx context.Context) error {
 			return fault.In("merge "+s.Location, e.openOne(ctx, s))
 		})
 	}
-	return work.Wait()
+	err := work.Wait()
+	e.room = e.reading.Left()
+	return err
 }
 
 // find opens the file of a source.

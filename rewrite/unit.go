@@ -127,7 +127,8 @@ type Request struct {
 	// Open, if not nil, opens sources instead, for which At is not asked then. It
 	// is called for several at a time.
 	Open func(ctx context.Context, s *Source) (filer.Object, error)
-	// Create begins output number n.
+	// Create begins output number n. When a merge is begun anew because it takes too
+	// much memory it is called from 0 on again; nothing refers to the outputs of before.
 	Create func(ctx context.Context, n int) (Sink, error)
 	// Progress, if not nil, is told the bytes of sources read so far.
 	Progress func(read int64)

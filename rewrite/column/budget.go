@@ -2,6 +2,7 @@ package column
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"github.com/seaice/seaice/fault"
@@ -39,6 +40,14 @@ func (b *Budget) Give(n int64) {
 
 // Raise makes the budget n bytes larger. It is called before it is used.
 func (b *Budget) Raise(n int64) { b.limit += n }
+
+// Left is the number of bytes that may still be taken.
+func (b *Budget) Left() int64 {
+	if b == nil {
+		return math.MaxInt64
+	}
+	return b.limit - b.used.Load()
+}
 
 // Used is the number of bytes taken.
 func (b *Budget) Used() int64 {

@@ -133,3 +133,20 @@ func TestBeginReadsNoMoreThanItIsTold(t *testing.T) {
 	}
 	pages.Close()
 }
+
+// TestFilesShorterThanTheirTailAreNotKept opens a file whose end, as it is read first,
+// is all of it: the footer alone stays.
+func TestFilesShorterThanTheirTailAreNotKept(t *testing.T) {
+	l := layout{codec: compress.Codecs.Snappy, pageSize: 8 << 10, batch: 1024, groups: 1, rows: 5000, distinct: 1000, seed: 7}
+	raw, want := arrowFile(t, l, parquet.Types.Int64, parquet.Encodings.Plain, shapes[0])
+	budget := column.NewBudget(1 << 20)
+	f, err := open(t, raw, column.Options{Budget: budget, Whole: -1, Tail: int64(len(raw)) + 1})
+	require.NoError(t, err)
+	require.False(t, f.Kept())
+	require.Less(t, budget.Used(), int64(len(raw)/2))
+	got, err := pageByPage(f, 0)
+	require.NoError(t, err)
+	require.Equal(t, want.sum(), got.sum())
+	f.Close()
+	require.Zero(t, budget.Used())
+}

@@ -417,6 +417,41 @@ func TestStatisticsOfDecimalBytesByParquetGoAreNotTrusted(t *testing.T) {
 	}
 }
 
+// Writers are known that compare decimals that are bytes as text or byte by byte:
+// parquet-cpp before 4.0.0 (PARQUET-1655), parquet-rs before 14 (arrow-rs 1532), and
+// still where they have no common length (arrow-rs 10860, 11073), and ClickHouse
+// (83754). What they say would become the bounds of the merged file, and of its entry.
+func TestStatisticsOfDecimalBytesAreOnlyTrustedOfWritersThatCompareThem(t *testing.T) {
+	const fixed, bytes, both, none = 1, 2, 3, 0
+	for createdBy, want := range map[string]int{
+		"parquet-cpp version 1.5.1-SNAPSHOT":        none,
+		"parquet-cpp-arrow version 3.0.0":           none,
+		"parquet-cpp-arrow version 4.0.0":           both,
+		"parquet-cpp-arrow version 23.0.1":          both,
+		"parquet-rs version 13.0.0":                 none,
+		"parquet-rs version 14.0.0":                 fixed,
+		"parquet-rs version 57.0.0":                 fixed,
+		"ClickHouse v25.7.1.3997-stable":            none,
+		"DuckDB version v1.2.0 (build 5f5512b)":     both,
+		"parquet-mr version 1.15.2 (build x)":       both,
+		"github.com/parquet-go/parquet-go version ": none,
+	} {
+		for kind, bit := range map[format.Type]int{format.FixedLenByteArray: fixed, format.ByteArray: bytes} {
+			n := leaf("c", format.Optional, kind)
+			n.TypeLength = 9
+			n.Logical = &format.Logical{Kind: format.LogicalDecimal, Precision: 20}
+			got := resolve.TrustedWriter(createdBy, n)
+			require.Equal(t, want&bit > 0, got.Statistics, "%s, type %d", createdBy, kind)
+			require.True(t, got.DeltaByteArray, createdBy)
+			n.Logical = nil
+			require.True(t, resolve.TrustedWriter(createdBy, n).Statistics, createdBy)
+		}
+		n := leaf("c", format.Optional, format.Int64)
+		n.Logical = &format.Logical{Kind: format.LogicalDecimal, Precision: 18}
+		require.True(t, resolve.TrustedWriter(createdBy, n).Statistics, createdBy)
+	}
+}
+
 func TestWritersWithKnownFaultsAreNotTrusted(t *testing.T) {
 	text, number := leaf("c", format.Optional, format.ByteArray), leaf("c", format.Optional, format.Int32)
 	for createdBy, want := range map[string]resolve.Trust{

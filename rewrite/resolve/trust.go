@@ -12,8 +12,8 @@ type Trust struct {
 	// Statistics may be read: not those of binary columns by writers that
 	// compared bytes as signed (PARQUET-251), nor by unknown writers, nor those
 	// that arrow-go 18.8.0 gives repeated columns: with small pages they leave
-	// values out. Nor decimals of parquet-go, at least to v0.32.0, that are bytes:
-	// it compares them without their sign.
+	// values out. Nor of decimals that are bytes by those that do not compare them as
+	// numbers.
 	Statistics bool
 	// DeltaByteArray pages may be moved: not those of writers that lost the
 	// prefix at the begin of a page (PARQUET-246).
@@ -30,7 +30,7 @@ func TrustedWriter(createdBy string, leaf *format.Node) Trust {
 		return Trust{DeltaByteArray: true}
 	}
 	binary := leaf.Type == format.ByteArray || leaf.Type == format.FixedLenByteArray
-	if binary && strings.HasSuffix(w.App, "/parquet-go") && shapeOf(leaf).meaning == decimal {
+	if binary && shapeOf(leaf).meaning == decimal && miscompares(w, leaf.Type) {
 		return Trust{DeltaByteArray: true}
 	}
 	if !binary || w.App != "" && w.App != "parquet-mr" {
@@ -38,6 +38,23 @@ func TrustedWriter(createdBy string, leaf *format.Node) Trust {
 	}
 	old := !w.Versioned || w.Before(1, 8, 0)
 	return Trust{Statistics: !old || corrected(createdBy), DeltaByteArray: !old}
+}
+
+// miscompares reports that a writer is known to compare decimals that are bytes as if
+// they were something else: parquet-go, at least to v0.32.0, and ClickHouse before
+// 25.8, which does not say its version as others do, without their sign; parquet-cpp
+// before 4.0.0 byte by byte (PARQUET-1655); parquet-rs before 14.0.0 without their sign
+// (arrow-rs 1532), and those of any length in all versions (arrow-rs 10860, 11073).
+func miscompares(w format.Writer, t format.Type) bool {
+	switch {
+	case strings.HasSuffix(w.App, "/parquet-go"), strings.HasPrefix(w.App, "clickhouse"):
+		return true
+	case strings.HasPrefix(w.App, "parquet-cpp"):
+		return !w.Versioned || w.Before(4, 0, 0)
+	case w.App == "parquet-rs":
+		return t == format.ByteArray || !w.Versioned || w.Before(14, 0, 0)
+	}
+	return false
 }
 
 func corrected(createdBy string) bool {
