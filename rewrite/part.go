@@ -469,7 +469,7 @@ func (m *mover) mergeOne(p *part) error {
 		return err
 	}
 	p.codes = &codes
-	return m.proof.joined(entries, m.union, codes.Codes, p.src.Location)
+	return m.proof.joined(entries, m.union, &codes, p.src.Location)
 }
 
 // joins is the decoder of the dictionary of a part. Of a part that moves as a whole

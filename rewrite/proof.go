@@ -38,14 +38,18 @@ func (p *proof) close() {
 	}
 }
 
-// joined compares a dictionary with its part of the merged one.
-func (p *proof) joined(entries *column.Values, union *encode.Dictionary, codes []uint32, location string) error {
+// joined compares a dictionary with its part of the merged one: by the codes of m, and
+// by its own where m says that pages need not be changed.
+func (p *proof) joined(entries *column.Values, union *encode.Dictionary, m *encode.Mapping, location string) error {
 	if !p.on {
 		return nil
 	}
-	all := union.Values()
+	all, codes := union.Values(), m.Codes
+	if len(codes) != entries.Len() {
+		return fault.New(fault.Halt, fmt.Sprintf("%d of the %d entries of the dictionary of %s have codes", len(codes), entries.Len(), location))
+	}
 	for k, c := range codes {
-		if int(c) >= all.Len() || !bytes.Equal(entries.At(k), all.At(int(c))) {
+		if int(c) >= all.Len() || !bytes.Equal(entries.At(k), all.At(int(c))) || m.Identity && int(c) != k {
 			return fault.New(fault.Halt, fmt.Sprintf("entry %d of the dictionary of %s is another value in the merged one", k, location))
 		}
 	}

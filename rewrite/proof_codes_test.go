@@ -76,7 +76,7 @@ func TestMappingsStayAsTheyWereCompared(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	p := proof{on: true}
-	require.NoError(t, p.joined(&entries, union, m.Codes, "a file"))
+	require.NoError(t, p.joined(&entries, union, &m, "a file"))
 	require.NoError(t, p.still(m.Codes, "a file"))
 	for i := range m.Codes {
 		m.Codes[i] ^= 2
@@ -85,4 +85,37 @@ func TestMappingsStayAsTheyWereCompared(t *testing.T) {
 	}
 	require.Equal(t, fault.Halt, fault.Of(p.still([]uint32{0, 1}, "another file")), "nobody compared it")
 	require.NoError(t, (&proof{}).still([]uint32{0}, "without a proof"))
+}
+
+// TestMappingsSayWhatTheyDo: codes of other entries, codes that are missing, and pages
+// that are to stay as they are though their codes mean something else.
+func TestMappingsSayWhatTheyDo(t *testing.T) {
+	leaf := &format.Node{Name: "x", Type: format.Int32}
+	union, err := encode.NewDictionary(leaf, 1000)
+	require.NoError(t, err)
+	first, second := column.Values{Type: format.Int32, Width: 4}, column.Values{Type: format.Int32, Width: 4}
+	for i := range byte(5) {
+		first.Append([]byte{i, 0, 0, 0})
+		second.Append([]byte{4 - i, 0, 0, 0})
+	}
+	p := proof{on: true}
+	for _, entries := range []*column.Values{&first, &second} {
+		m, ok, err := union.Union(entries)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, entries == &first, m.Identity)
+		require.NoError(t, p.joined(entries, union, &m, "a file"))
+		m.Identity = true
+		if entries == &second {
+			require.Equal(t, fault.Halt, fault.Of(p.joined(entries, union, &m, "a file")))
+			m.Identity = false
+		}
+		for i := range m.Codes {
+			m.Codes[i] ^= 1
+			require.Equal(t, fault.Halt, fault.Of(p.joined(entries, union, &m, "a file")))
+			m.Codes[i] ^= 1
+		}
+		m.Codes = m.Codes[:4]
+		require.Equal(t, fault.Halt, fault.Of(p.joined(entries, union, &m, "a file")))
+	}
 }
