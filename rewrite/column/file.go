@@ -232,16 +232,17 @@ func (f *File) bytes(at, n int64) ([]byte, error) {
 	return b, f.readAt(b, at)
 }
 
-// maxIndex is the greatest stored index of a chunk that is read.
-const maxIndex = 64 << 20
+// indexShare is the share of the greatest page that a stored index of a chunk may have:
+// one of a chunk of gigabytes has some MB. Indexes are not taken from the budget.
+const indexShare = 4
 
 // index reads a stored index of a chunk, nil if there is none.
 func (f *File) index(at *int64, length *int32, what string) ([]byte, error) {
 	if at == nil || length == nil || *length == 0 {
 		return nil, nil
 	}
-	if *length > maxIndex {
-		return nil, fault.New(fault.TooLarge, fmt.Sprintf("%s of %d bytes, more than %d", what, *length, maxIndex))
+	if most := f.o.MaxPage / indexShare; int64(*length) > most {
+		return nil, fault.New(fault.TooLarge, fmt.Sprintf("%s of %d bytes, more than %d", what, *length, most))
 	}
 	b, err := f.bytes(*at, int64(*length))
 	return b, fault.In("read "+what, err)

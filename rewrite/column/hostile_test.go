@@ -202,6 +202,26 @@ func TestMemoryAboveTheBudgetIsTooLarge(t *testing.T) {
 	require.Zero(t, budget.Used())
 }
 
+// TestLongIndexesAreTooLarge: they are not taken from the budget.
+func TestLongIndexesAreTooLarge(t *testing.T) {
+	f, err := open(t, fixtures(t)["alltypes_tiny_pages"], column.Options{})
+	require.NoError(t, err)
+	c := f.Footer().RowGroups[0].Columns[2]
+	for _, n := range []int32{*c.OffsetIndexLength, *c.ColumnIndexLength} {
+		for _, less := range []int64{0, 1} {
+			f, err := open(t, fixtures(t)["alltypes_tiny_pages"], column.Options{MaxPage: (int64(n) - less) * 4})
+			require.NoError(t, err)
+			if n == *c.OffsetIndexLength {
+				_, err = f.OffsetIndex(0, 2)
+			} else {
+				_, err = f.ColumnIndex(0, 2)
+			}
+			require.Equal(t, less == 1, fault.Is(err, fault.TooLarge), "%v", err)
+			require.Equal(t, less == 0, err == nil, "%v", err)
+		}
+	}
+}
+
 func TestNoReadBeginsAfterTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := fixtures(t)["alltypes_tiny_pages"]
