@@ -355,10 +355,9 @@ func settle(t tb, s *sketch, p *compact.Plan) {
 		require.NoError(t, err)
 		switch {
 		case again.Empty() || limited:
-		case s.settings["rewrite_all"] == "true" && odd(s):
-			// Where every file is a candidate and hardly any size will do, or rows
-			// bound some units and bytes the others, files that are divided anew can be
-			// one less. It comes to an end.
+		case odd(s):
+			// Where hardly any size will do, or rows bound some units and bytes the
+			// others, files that are divided anew can be one less. It comes to an end.
 		default:
 			require.True(t, again.Empty(), "planning again gives %s\n%+v\nafter\n%+v", again.Summary(), again.Units(), p.Units())
 		}

@@ -88,10 +88,15 @@ func (z sizes) byRows(n, rows int64) int64 {
 
 // divide makes n files, or more if the rows ask for them. The size at which one is
 // ended has room for what was estimated too low, but little: n-1 files that take
-// more than their share leave a last one of four fifths of it.
+// more than their share leave a last one of four fifths of it. Where the bound on rows
+// makes more files than bytes would, none is ended for its bytes: if those were
+// estimated too low there would be still more files, which the next run would merge.
 func (z sizes) divide(bytes, rows, n int64) (files, target int64) {
 	n = z.byRows(n, rows)
 	share := (max(bytes, 1)-1)/n + 1
+	if z.maxRows > 0 && n == (rows-1)/z.maxRows+1 && n > max(1, bytes/z.target) {
+		return n, max(z.target, share)
+	}
 	if n == 1 {
 		return 1, max(z.target, z.most, share)
 	}
