@@ -98,8 +98,10 @@ func compactions(files, rows int) []compactionBench {
 		{name: "compact_append@icego", runs: few, shape: set1, table: appended, peer: (*arena).icebergGo},
 		{name: "compact_append@codec", runs: 7, shape: set1, table: appended, peer: (*arena).codec},
 		{name: "compact_repeating", runs: few, shape: set2, table: appended, peer: worker},
-		{name: "compact_posdelete", runs: few, shape: set1, table: withPositionDeletes, peer: (*arena).icebergGo},
-		{name: "compact_eqdelete", runs: few, shape: set1, table: withEqualityDeletes, peer: (*arena).icebergGo},
+		{name: "compact_posdelete", runs: few, shape: set1, table: withPositionDeletes, peer: worker},
+		{name: "compact_posdelete@icego", runs: few, shape: set1, table: withPositionDeletes, peer: (*arena).icebergGo},
+		{name: "compact_eqdelete", runs: few, shape: set1, table: withEqualityDeletes, peer: worker},
+		{name: "compact_eqdelete@icego", runs: few, shape: set1, table: withEqualityDeletes, peer: (*arena).icebergGo},
 		{name: "compact_dv", runs: few, shape: set1, table: withVectors, peer: (*arena).icebergGo},
 		{name: "compact_evolved", runs: few, shape: aged("before", before, files/2, rows), table: evolved(files-files/2, rows), peer: (*arena).icebergGo},
 		{name: "verify_overhead", runs: 7, shape: set1, table: appended, peer: func(a *arena) harness.Side {

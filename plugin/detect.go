@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -117,7 +118,11 @@ func (d *detection) main() {
 	c.lastDetect = Detection{At: c.o.Clock.Now(), Proposals: d.count, Err: err}
 	c.mu.Unlock()
 	d.complete(sum, err)
-	c.o.Log.Info("detection ended", "request", d.id, "proposals", d.count, "more", sum.HasMore, "error", err)
+	level := slog.LevelInfo
+	if err != nil {
+		level = slog.LevelWarn // nothing is maintained until what it names is mended
+	}
+	c.o.Log.Log(context.WithoutCancel(d.ctx), level, "detection ended", "request", d.id, "proposals", d.count, "more", sum.HasMore, "error", err)
 }
 
 // slot waits for a free slot.

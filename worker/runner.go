@@ -299,7 +299,7 @@ func (r *Runner) run(ctx context.Context, k ops.Kind, t *Target, q Request, res 
 		res.Status = ops.NothingToDo
 		return nil
 	case t.Settings.DryRun || q.DryRun:
-		res.Status = ops.DryRun
+		res.Status, res.Message = ops.DryRun, fmt.Sprintf("%s: dry run, nothing is changed: %s", k, p.Summary())
 		return nil
 	}
 	return r.executeAll(ctx, k, p, t, q, res)

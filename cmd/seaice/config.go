@@ -3,12 +3,22 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seaice/seaice/config"
 	"github.com/seaice/seaice/fault"
 )
+
+// unknown are the values whose names are no settings: refused on a command line.
+func unknown(form map[string]string) map[string]string {
+	out := maps.Clone(form)
+	for _, d := range config.Definitions() {
+		delete(out, d.Name)
+	}
+	return out
+}
 
 func (c *cli) configCommand() *cobra.Command {
 	show := &cobra.Command{
@@ -42,6 +52,7 @@ func (c *cli) configCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
+			layers.Flags = unknown(form) // a form may have what only others know
 			s, err := config.Resolve(layers, table)
 			if err != nil {
 				return usage(err)

@@ -109,6 +109,8 @@ func TestConfigShowAndValidate(t *testing.T) {
 		args []string
 	}{
 		{"min_input_files", []string{"--set", "min_input_files=no"}},
+		{"min_input_files", []string{"--set", "min_input_file=2"}}, // which it is close to
+		{"is no setting", []string{"--set", "bogus=1"}},
 		{"min_input_files is set twice", []string{"--set", "min_input_files=2", "--set", "min_input_files=3"}},
 		{"name=value", []string{"--set", "x"}},
 		{"/none", []string{"--rules", rules + "/none"}},

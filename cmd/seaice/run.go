@@ -237,6 +237,11 @@ func (c *cli) execute(ctx context.Context, name string, f tableFlags, file strin
 		if f.where != "" || f.branch != "" {
 			return usage(fault.New(fault.Unsupported, "--plan executes what was planned: --where and --branch belong to plan"))
 		}
+		for name := range layers.Flags {
+			if name != "dry_run" {
+				return usage(fault.New(fault.Unsupported, "--plan executes what was planned: settings such as "+name+" belong to plan"))
+			}
+		}
 		if q.Plan, err = read(file, kinds, id.String()); err != nil {
 			return err
 		}

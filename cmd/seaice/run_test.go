@@ -207,6 +207,9 @@ func TestStoredPlanIsExecuted(t *testing.T) {
 	w.fails(exitUsage, []string{file, events, "lake/ns/other"}, "run", "expire_snapshots", "--table", "lake/ns/other", "--yes", "--plan", file)
 	w.fails(exitUsage, []string{file, "expire_snapshots", "rewrite_manifests", "hint: "}, "run", "rewrite_manifests", "--table", events, "--yes", "--plan", file)
 	w.fails(exitUsage, []string{"--plan"}, "run", "all", "--table", events, "--yes", "--plan", file)
+	for _, set := range []string{"max_snapshots_to_keep=7", "min_input_files=7"} {
+		w.fails(exitUsage, []string{"--plan", strings.Split(set, "=")[0]}, "run", "expire_snapshots", "--table", events, "--yes", "--plan", file, "--set", set)
+	}
 	w.done(run...)
 	s.Do(s.Refresh(t.Context()))
 	require.Len(t, s.Snapshots(), 5)
