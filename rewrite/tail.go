@@ -24,8 +24,6 @@ type counted struct {
 	opened   []byte
 	openedAt int64
 	opening  bool
-	// lent reports that the file was in memory already.
-	lent bool
 	// tail are the bytes from tailAt on, which hold the page indexes.
 	tail   []byte
 	tailAt int64
@@ -59,10 +57,7 @@ func (c *counted) Content() []byte {
 		return nil
 	}
 	b := m.Content()
-	if b != nil && c.opening && !c.lent {
-		c.lent = true
-		c.progressed(len(b))
-	}
+	c.progressed(len(b))
 	return b
 }
 

@@ -148,8 +148,10 @@ func (f *File) tail() ([]byte, error) {
 		return nil, fault.New(fault.Corrupt, fmt.Sprintf("%d bytes are no parquet file", size))
 	}
 	n := min(size, max(f.o.Tail, trailer+4))
-	if m, ok := f.in.(InMemory); ok && int64(len(m.Content())) == size {
-		f.whole, f.memory = m.Content(), kept()
+	if m, ok := f.in.(InMemory); ok {
+		if b := m.Content(); int64(len(b)) == size {
+			f.whole, f.memory = b, kept()
+		}
 	}
 	if f.whole != nil || size <= f.o.Whole {
 		n = size
