@@ -219,7 +219,8 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	return json.Marshal(planJSON{Header: p.header, Options: p.options, Manifests: p.manifests, Deletes: p.deletes, Units: p.units})
 }
 
-// Decode reads the JSON of a plan and checks that its numbers point at something.
+// Decode reads the JSON of a plan. One that was altered is refused: its numbers must
+// point at something, its ids and its digest be those of what it says.
 func Decode(raw []byte) (*Plan, error) {
 	var j planJSON
 	if err := json.Unmarshal(raw, &j); err != nil {
@@ -255,6 +256,20 @@ func (p *Plan) check() error {
 			}
 			paths[u.Inputs[k].Path] = true
 		}
+	}
+	return p.sealed()
+}
+
+// sealed refuses a plan whose ids or digest are not what it says, as far as it is
+// known to be otherwise in order.
+func (p *Plan) sealed() error {
+	for i := range p.units {
+		if id := p.identify(&p.units[i]); id != p.units[i].ID {
+			return fmt.Errorf("unit %s: what it says makes it unit %s, so it was altered", p.units[i].ID, id)
+		}
+	}
+	if d := p.digest(); d != p.header.Digest {
+		return fmt.Errorf("digest is %q, of what the plan says it is %s, so it was altered", p.header.Digest, d)
 	}
 	return nil
 }
@@ -294,6 +309,11 @@ func (p *Plan) seal() {
 	for i := range p.units {
 		p.units[i].ID = p.identify(&p.units[i])
 	}
+	p.header.Digest = p.digest()
+}
+
+// digest identifies the decision.
+func (p *Plan) digest() string {
 	h := sha256.New()
 	e := json.NewEncoder(h)
 	_ = e.Encode(p.header.Base)
@@ -303,7 +323,7 @@ func (p *Plan) seal() {
 		_ = e.Encode(p.units[i].TargetBytes)
 		_ = e.Encode(p.units[i].Expect)
 	}
-	p.header.Digest = hex.EncodeToString(h.Sum(nil)[:16])
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // identify makes the id of a unit: of what its inputs are and what applies to

@@ -323,14 +323,26 @@ func TestDecodeChecksPlans(t *testing.T) {
 		"an unknown input":    func(d map[string]any) { unit(d)["deletes"] = []any{map[string]any{"delete": 0, "inputs": []int{6}}} },
 		"inputs out of order": func(d map[string]any) { unit(d)["deletes"] = []any{map[string]any{"delete": 0, "inputs": []int{1, 0}}} },
 		"a lost manifest":     func(d map[string]any) { d["deletes"].([]any)[0].(map[string]any)["manifest"] = 9 },
-		"a broken key":        func(d map[string]any) { unit(d)["partition"].(map[string]any)["tuple"] = "%" },
+		"an input moved":      func(d map[string]any) { input(d)["path"] = "s3://lake/other.parquet" },
+		"fewer rows":          func(d map[string]any) { input(d)["records"] = 1 },
+		"another target":      func(d map[string]any) { unit(d)["target-bytes"] = 1 << 20 },
+		"verified by counts":  func(d map[string]any) { d["options"].(map[string]any)["verify"] = "counts" },
+		"another base": func(d map[string]any) {
+			d["base"].(map[string]any)["table-uuid"] = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
+		},
+		"no digest":        func(d map[string]any) { d["digest"] = "" },
+		"a delete dropped": func(d map[string]any) { unit(d)["deletes"] = unit(d)["deletes"].([]any)[:1] },
+		"a broken key":     func(d map[string]any) { unit(d)["partition"].(map[string]any)["tuple"] = "%" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var doc map[string]any
 			require.NoError(t, json.Unmarshal(raw, &doc))
+			before, err := json.Marshal(doc)
+			require.NoError(t, err)
 			spoil(doc)
 			b, err := json.Marshal(doc)
 			require.NoError(t, err)
+			require.NotEqual(t, before, b, "nothing was spoiled")
 			_, err = compact.Decode(b)
 			require.Error(t, err)
 		})

@@ -1,6 +1,7 @@
 package rewritemanifests_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -444,6 +445,10 @@ func TestPlanRoundTrip(t *testing.T) {
 	res, err := r.Run(t.Context(), worker.Request{Table: id, Only: []ops.Kind{config.RewriteManifests}, Plan: back})
 	require.NoError(t, err)
 	require.Equal(t, ops.Finished, res[0].Status)
+	altered := bytes.Replace(raw, []byte(`"target-bytes":`), []byte(`"target-bytes":1`), 1)
+	require.NotEqual(t, raw, altered)
+	_, err = rewritemanifests.New().Decode(altered)
+	require.ErrorContains(t, err, "digest")
 	_, err = rewritemanifests.New().Decode([]byte(`{"format":99,"operation":"rewrite_manifests"}`))
 	require.Equal(t, fault.Unsupported, fault.Of(err))
 	_, err = rewritemanifests.New().Decode([]byte(`{"format":1,"operation":"compact"}`))

@@ -14,6 +14,7 @@ import (
 	"fmt"
 
 	"github.com/seaice/seaice/config"
+	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/manifests"
 	"github.com/seaice/seaice/ops"
@@ -88,12 +89,18 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	return json.Marshal(planJSON{Header: p.header, Groups: p.groups, TargetBytes: p.target, SpillDir: p.spill})
 }
 
+// decode reads a stored plan. One whose digest is not that of its decision was
+// altered, or is from a version that decided otherwise.
 func decode(raw []byte) (*Plan, error) {
 	var j planJSON
 	if err := json.Unmarshal(raw, &j); err != nil {
 		return nil, err
 	}
-	return &Plan{header: j.Header, groups: j.Groups, target: j.TargetBytes, spill: j.SpillDir}, nil
+	p := &Plan{header: j.Header, groups: j.Groups, target: j.TargetBytes, spill: j.SpillDir}
+	if p.digest() != p.header.Digest {
+		return nil, fault.New(fault.Unsupported, "field digest does not match the decision")
+	}
+	return p, nil
 }
 
 // digest identifies the decision.
