@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,6 +80,8 @@ Exit codes: 0 done or nothing to do, 1 error, 2 usage, 3 stale (plan again),
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	info, _ := debug.ReadBuildInfo()
+	root.Version = orUnknown(versionsOf(buildVersion, buildRevision, info).Version)
 	flags := root.PersistentFlags()
 	flags.StringArrayVar(&c.filers, "filer", nil, "filer as host:port or host:port.grpcPort; repeat for failover")
 	flags.StringVar(&c.security, "security", "", "file with TLS and JWT settings (default: security.toml where weed looks for it)")

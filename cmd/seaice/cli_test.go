@@ -52,6 +52,13 @@ func TestUsageErrorAsJSON(t *testing.T) {
 	require.Equal(t, []string{"see seaice --help"}, f.Hints)
 }
 
+func TestVersionFlag(t *testing.T) {
+	code, out, errOut := exec(t, "--version")
+	require.Equal(t, exitDone, code)
+	require.Regexp(t, `^seaice version \S+\n$`, out)
+	require.Empty(t, errOut)
+}
+
 func TestNoArgumentsIsHelp(t *testing.T) {
 	code, out, errOut := exec(t)
 	require.Equal(t, exitDone, code)

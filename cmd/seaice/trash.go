@@ -156,6 +156,10 @@ func (c *cli) trashRestore(ctx context.Context, f trashFlags) error {
 	if err != nil {
 		return err
 	}
+	if len(items) == 0 && (f.run != "" || f.table != "" || len(f.paths) > 0) {
+		// A name that is spelled wrong must not look like files that are back.
+		return local(fault.WithHint("seaice trash list shows what is there", fault.New(fault.Stale, "nothing in the trash of bucket "+f.bucket+" is what was named")))
+	}
 	if !f.yes && len(items) > 0 {
 		c.bar.clear()
 		printItems(c.errOut, items)

@@ -70,6 +70,7 @@ func TestTrashRestore(t *testing.T) {
 	doc := document(t, w.done(append(restore, "--yes", "--json")...))
 	require.Len(t, doc["results"], 1)
 	require.Equal(t, []any{}, document(t, w.done(append(restore, "--yes", "--json")...))["results"])
+	w.fails(exitError, []string{"bucket lake is what was named", "hint: seaice trash list"}, append(restore, "--yes", "--run", "other-run")...)
 }
 
 func TestTrashPurge(t *testing.T) {
