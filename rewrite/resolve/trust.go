@@ -13,7 +13,7 @@ type Trust struct {
 	// compared bytes as signed (PARQUET-251), nor by unknown writers, nor those
 	// that arrow-go 18.8.0 gives repeated columns: with small pages they leave
 	// values out. Nor of decimals that are bytes by those that do not compare them as
-	// numbers.
+	// numbers, nor of floats by those that NaN makes forget values.
 	Statistics bool
 	// DeltaByteArray pages may be moved: not those of writers that lost the
 	// prefix at the begin of a page (PARQUET-246).
@@ -31,6 +31,9 @@ func TrustedWriter(createdBy string, leaf *format.Node) Trust {
 	}
 	binary := leaf.Type == format.ByteArray || leaf.Type == format.FixedLenByteArray
 	if binary && shapeOf(leaf).meaning == decimal && miscompares(w, leaf.Type) {
+		return Trust{DeltaByteArray: true}
+	}
+	if forgets(w, leaf.Type) {
 		return Trust{DeltaByteArray: true}
 	}
 	if !binary || w.App != "" && w.App != "parquet-mr" {
@@ -55,6 +58,12 @@ func miscompares(w format.Writer, t format.Type) bool {
 		return t == format.ByteArray || !w.Versioned || w.Before(14, 0, 0)
 	}
 	return false
+}
+
+// forgets reports that a NaN makes a writer forget the values before it: parquet-go, in
+// dictionary pages at least to v0.32.0, and in others before parquet-go 459.
+func forgets(w format.Writer, t format.Type) bool {
+	return strings.HasSuffix(w.App, "/parquet-go") && (t == format.Float || t == format.Double)
 }
 
 func corrected(createdBy string) bool {
