@@ -27,6 +27,9 @@ endif
 
 REPORT = $(GO) run ./tools/testreport
 
+# Tests that plan and merge nothing.
+PLANNED = ^(TestMillionFiles|TestPlan[^n])
+
 .PHONY: help build weed readers demo test proof interop golden fuzz bench chart failures lint clean
 
 help: ## list the targets
@@ -57,19 +60,14 @@ readers: .venv/installed ## install the foreign readers that tests use into .ven
 demo: build bin/weed ## show a maintained table on a real SeaweedFS, before and after
 	$(GO) run ./cmd/demo
 
-# These tests plan only, merge with the test's own engine, or set how pages are copied.
-UNCOPIED = ^(TestF131|TestF074|TestPlan[^n]|TestMillionFiles|TestCompactionFailingAtEveryCall|TestCompactionWithReadsFailing|TestCompactionWithAPeerInEveryGap)
-
-# The race detector makes random tables ten times as slow, so that run has few
-# of them and a second one without it has the rest, and the plan of a million
-# files. Then compaction is tested with page copy off, and with it forced wherever it is
-# allowed.
+# The race detector makes tests up to ten times as slow, so that run is short: of what is
+# repeated with other data it does a sixth. All is run without it, and compaction with page
+# copy off, and with it forced wherever it is allowed.
 test: bin/weed ## run all tests but the long proofs
-	{ $(GO) test -race -timeout 40m $(TESTFLAGS) -json ./... && \
-	$(GO) test -timeout 20m $(TESTFLAGS) -run '^TestMergedFilesSayTheTruth$$' -json ./rewrite && \
-	SEAICE_COMPACT_SEEDS=100 $(GO) test -timeout 20m $(TESTFLAGS) -run '^(TestCompactRandomTables|TestMillionFiles)' -json ./ops/compact && \
+	{ $(GO) test -race -short -timeout 40m $(TESTFLAGS) -json ./... && \
+	$(GO) test -timeout 40m $(TESTFLAGS) -json ./... && \
 	for copying in off forced; do \
-	SEAICE_COPYING=$$copying SEAICE_COMPACT_SEEDS=10 $(GO) test -timeout 20m -short $(TESTFLAGS) -skip '$(UNCOPIED)' -json ./ops/compact || exit; \
+	SEAICE_COPYING=$$copying $(GO) test -timeout 20m $(TESTFLAGS) -skip '$(PLANNED)' -json ./ops/compact || exit; \
 	done; } | $(REPORT)
 
 # Long proofs are tests called TestProof…; without SEAICE_PROOF they skip.

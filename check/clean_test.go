@@ -13,6 +13,7 @@ import (
 	"github.com/seaice/seaice/check"
 	"github.com/seaice/seaice/filer/filertest"
 	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/internal/measure"
 	"github.com/seaice/seaice/internal/model"
 )
 
@@ -45,7 +46,7 @@ func seeds(t *testing.T) uint64 {
 		require.NoError(t, err)
 		return n
 	}
-	return 40
+	return uint64(measure.Rounds(40))
 }
 
 func TestCleanRandomTables(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seaice/seaice/filer/filertest"
 	"github.com/seaice/seaice/iceberg"
+	"github.com/seaice/seaice/internal/measure"
 	"github.com/seaice/seaice/internal/model"
 	"github.com/seaice/seaice/manifests"
 )
@@ -20,10 +21,7 @@ import (
 // are equal field by field, and entries that are carried twice are equal byte
 // for byte.
 func TestEveryManifestOfTheModelRoundTrips(t *testing.T) {
-	seeds := uint64(40)
-	if testing.Short() {
-		seeds = 8
-	}
+	seeds := uint64(measure.Rounds(40))
 	total := 0
 	for seed := range seeds {
 		fl := filertest.New(filertest.Options{})

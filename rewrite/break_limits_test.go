@@ -23,6 +23,9 @@ import (
 
 // TestRowGroupsBeyondTheFormatGoToAnotherFile asks for row groups of one row.
 func TestRowGroupsBeyondTheFormatGoToAnotherFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 33,000 row groups")
+	}
 	schema := icego.NewSchema(0, icego.NestedField{ID: 1, Name: "i", Type: icego.PrimitiveTypes.Int64, Required: true})
 	w := newWorld(t, schema, 2)
 	w.request.Table.Properties["write.parquet.row-group-limit"] = "1"
@@ -95,8 +98,12 @@ func TestReadErrorsAtEveryCall(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	gone := fault.Wrap(fault.Transient, "read", errors.New("injected"))
 	sources := largeWorld(t)
+	step := 1
+	if testing.Short() {
+		step = 5
+	}
 	for _, canceled := range []bool{false, true} {
-		for n := 0; ; n++ {
+		for n := 0; ; n += step {
 			w := *sources
 			w.request.TargetBytes = 100_000
 			ctx, cancel := context.WithCancel(context.Background())

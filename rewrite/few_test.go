@@ -13,6 +13,9 @@ import (
 // TestPagesOfFewValuesAreJoined merges files of some rows each, whose pages moved as
 // they are would make an output more than twice as long, and larger ones.
 func TestPagesOfFewValuesAreJoined(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes large files and compares sizes")
+	}
 	for _, c := range []struct {
 		files, rows int
 		joined      bool

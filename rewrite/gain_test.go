@@ -69,6 +69,9 @@ func codedColumns(t *testing.T, w *world, res rewrite.Result) map[string]bool {
 // copied, columns of few values must not stay as large as they were, and no others
 // may be decoded.
 func TestColumnsThatGainGetADictionary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes large files and compares sizes")
+	}
 	for _, c := range []struct {
 		codec compress.Compression
 		v2    bool

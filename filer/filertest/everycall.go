@@ -39,6 +39,8 @@ type Scenario struct {
 	// Deep also crashes Recover at every call, after every crash of Run, and
 	// then recovers again. The number of runs grows with the product.
 	Deep bool
+	// Long says that a run takes long: with -short only some calls are struck.
+	Long bool
 }
 
 // Injection is how a run was disturbed. The zero value is an undisturbed run.
@@ -93,7 +95,7 @@ func EveryCall(t *testing.T, s Scenario) Tally {
 	s.Start(t, start)
 	calls := s.undisturbed(t, start)
 	tally := Tally{Calls: len(calls)}
-	for _, c := range calls {
+	for _, c := range s.struck(calls) {
 		for _, in := range s.injections(c) {
 			t.Run(in.String(), func(t *testing.T) { s.strike(t, start, in, &tally) })
 		}
@@ -110,7 +112,7 @@ func EveryGap(t *testing.T, s Scenario, peer func(t testing.TB, peer *Filer)) Ta
 	s.Start(t, start)
 	calls := s.undisturbed(t, start)
 	tally := Tally{Calls: len(calls)}
-	for _, c := range calls {
+	for _, c := range s.struck(calls) {
 		if s.Pick != nil && !s.Pick(c) {
 			continue
 		}
@@ -136,6 +138,21 @@ func (s Scenario) undisturbed(t testing.TB, start *Filer) []Call {
 	require.NoError(t, s.Run(t, f), "undisturbed run")
 	s.finish(t, f, Injection{})
 	return f.numbered()
+}
+
+// shortCalls is how many calls of a long run are struck with -short.
+const shortCalls = 12
+
+// struck are the calls to strike: all, or some from the whole run.
+func (s Scenario) struck(all []Call) []Call {
+	if !s.Long || !testing.Short() || len(all) <= shortCalls {
+		return all
+	}
+	some := make([]Call, shortCalls)
+	for i := range some {
+		some[i] = all[i*(len(all)-1)/(shortCalls-1)]
+	}
+	return some
 }
 
 func (f *Filer) numbered() []Call {

@@ -35,6 +35,15 @@ func Plain(t *testing.T) bool {
 	return true
 }
 
+// Rounds is n, of repetitions that each try something else, or with -short a sixth of
+// it, but one at least.
+func Rounds(n int) int {
+	if testing.Short() {
+		return max(1, n/6)
+	}
+	return n
+}
+
 // run runs this test in a program of its own and returns what it said.
 func run(t *testing.T, bin string, env ...string) string {
 	t.Helper()

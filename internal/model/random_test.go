@@ -14,6 +14,7 @@ import (
 	"github.com/seaice/seaice/filer/filertest"
 	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/internal/clock"
+	"github.com/seaice/seaice/internal/measure"
 	"github.com/seaice/seaice/internal/model"
 )
 
@@ -41,7 +42,7 @@ func seeds(t *testing.T) (from, to uint64) {
 	t.Helper()
 	text := os.Getenv("SEAICE_MODEL_SEEDS")
 	if text == "" {
-		return 0, 50
+		return 0, uint64(measure.Rounds(50))
 	}
 	a, b, ok := strings.Cut(text, "-")
 	if !ok {

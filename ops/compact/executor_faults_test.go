@@ -112,6 +112,7 @@ func TestCompactionFailingAtEveryCall(t *testing.T) {
 			modes = []filertest.Mode{filertest.AfterEffect, filertest.CrashBefore}
 		}
 		tally := filertest.EveryCall(t, filertest.Scenario{
+			Long:    true,
 			Options: filertest.Options{Count: filertest.CountWrites, Seed: 1},
 			Start:   d.start(version), Run: compactOnce, Recover: later, Modes: modes,
 			Verify: func(t testing.TB, fl *filertest.Filer, in filertest.Injection) {
@@ -128,6 +129,7 @@ func TestCompactionWithReadsFailing(t *testing.T) {
 	t.Parallel()
 	var d disturbed
 	tally := filertest.EveryCall(t, filertest.Scenario{
+		Long:  true,
 		Start: d.start(2), Run: compactOnce, Recover: later, Reads: true,
 		Pick:   func(c filertest.Call) bool { return !c.Op.Writes() },
 		Verify: func(t testing.TB, fl *filertest.Filer, _ filertest.Injection) { d.verify(t, fl) },
@@ -183,6 +185,7 @@ func TestCompactionWithAPeerInEveryGap(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				var d disturbed
 				tally := filertest.EveryGap(t, filertest.Scenario{
+					Long:    true,
 					Options: filertest.Options{Count: filertest.CountWrites},
 					Start:   d.start(version), Run: compactOnce, Recover: later,
 					Verify: func(t testing.TB, fl *filertest.Filer, _ filertest.Injection) { d.verify(t, fl) },

@@ -113,8 +113,8 @@ func TestF130SecondPlanIsEmpty(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := 2
-			if measure.Race {
-				from = 3 // slow
+			if testing.Short() {
+				from = 3
 			}
 			versions(t, from, func(t *testing.T, version int) {
 				fl := filertest.New(filertest.Options{})
@@ -124,7 +124,7 @@ func TestF130SecondPlanIsEmpty(t *testing.T) {
 			})
 		})
 	}
-	for seed := range uint64(8) {
+	for seed := range uint64(measure.Rounds(8)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 130))
 			fl := filertest.New(filertest.Options{})
@@ -176,7 +176,7 @@ func TestF131OutputsAreNeitherTinyNorLarge(t *testing.T) {
 		// Two of them are an eighth more than a share of an eighth.
 		{"7.9 by inputs above a half", append(equal(14, 14*0.558), 0.093), 8},
 	} {
-		if measure.Race && c.name != "1.51" {
+		if testing.Short() && c.name != "1.51" {
 			continue // the race detector makes them ten times as slow, and one shape shows races
 		}
 		for name, copying := range map[string]rewrite.Copying{"copied": rewrite.CopyForced, "encoded": rewrite.CopyNever} {

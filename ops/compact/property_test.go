@@ -383,10 +383,7 @@ func someSeeds(t *testing.T, n int) (from, to uint64) {
 	t.Helper()
 	text := os.Getenv("SEAICE_COMPACT_SEEDS")
 	if text == "" {
-		if measure.Race || testing.Short() {
-			n /= 6
-		}
-		return 0, uint64(n)
+		return 0, uint64(measure.Rounds(n))
 	}
 	a, b, ok := strings.Cut(text, "-")
 	if !ok {

@@ -81,6 +81,7 @@ func (d *disturbed) verify(t testing.TB, fl *filertest.Filer) *model.Table {
 func TestExpiryFailingAtEveryCall(t *testing.T) {
 	var d disturbed
 	tally := filertest.EveryCall(t, filertest.Scenario{
+		Long:    true,
 		Options: filertest.Options{Count: filertest.CountWrites, Seed: 1},
 		Start:   d.start,
 		Run: func(t testing.TB, fl *filertest.Filer) error {
@@ -104,6 +105,7 @@ func TestExpiryFailingAtEveryCall(t *testing.T) {
 func TestExpiryWithReadsFailing(t *testing.T) {
 	var d disturbed
 	tally := filertest.EveryCall(t, filertest.Scenario{
+		Long:  true,
 		Start: d.start,
 		Run: func(t testing.TB, fl *filertest.Filer) error {
 			_, err := run(t.Context(), fl, disturbing)
@@ -166,6 +168,7 @@ func TestExpiryWithAPeerInEveryGap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var d disturbed
 			tally := filertest.EveryGap(t, filertest.Scenario{
+				Long:  true,
 				Start: d.start,
 				Run: func(t testing.TB, fl *filertest.Filer) error {
 					_, err := run(t.Context(), fl, disturbing)

@@ -21,10 +21,7 @@ import (
 // expired snapshots had is gone, predictions hold, and a second run finds
 // nothing. The seed is the subtest's name.
 func TestRandomHistories(t *testing.T) {
-	seeds := 60
-	if testing.Short() || measure.Race {
-		seeds = 15
-	}
+	seeds := measure.Rounds(60)
 	expired := 0
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -298,6 +298,7 @@ func TestP9F123EveryCallOfARewrite(t *testing.T) {
 				before = rowsOf(t, fl, tb)
 			}
 			tally := filertest.EveryCall(t, filertest.Scenario{
+				Long:  true,
 				Start: start,
 				Run: func(t testing.TB, fl *filertest.Filer) error {
 					_, err := run(context.WithoutCancel(t.Context()), fl, nil)
@@ -309,7 +310,10 @@ func TestP9F123EveryCallOfARewrite(t *testing.T) {
 					noneLeft(t, fl)
 				},
 			})
-			require.Greater(t, tally.Fired, 30)
+			require.GreaterOrEqual(t, tally.Fired, 12)
+			if !testing.Short() {
+				require.Greater(t, tally.Fired, 30)
+			}
 		})
 	}
 }
@@ -340,6 +344,7 @@ func TestF123PeersInEveryGap(t *testing.T) {
 	for name, peer := range peers {
 		t.Run(name, func(t *testing.T) {
 			tally := filertest.EveryGap(t, filertest.Scenario{
+				Long:    true,
 				Options: filertest.Options{Count: filertest.CountWrites},
 				Start:   func(t testing.TB, fl *filertest.Filer) { small(t, fl, 2) },
 				Run: func(t testing.TB, fl *filertest.Filer) error {
