@@ -61,11 +61,14 @@ demo: build bin/weed ## show a maintained table on a real SeaweedFS, before and 
 	$(GO) run ./cmd/demo
 
 # The race detector makes tests up to ten times as slow, so that run is short: of what is
-# repeated with other data it does a sixth. All is run without it, and compaction with page
-# copy off, and with it forced wherever it is allowed.
+# repeated with other data it does a sixth. All is run without it, but what runs on clusters,
+# which is run with it alone; and compaction with page copy off, and with it forced wherever
+# it is allowed.
 test: bin/weed ## run all tests but the long proofs
-	{ $(GO) test -race -short -timeout 40m $(TESTFLAGS) -json ./... && \
-	$(GO) test -timeout 40m $(TESTFLAGS) -json ./... && \
+	packages=$$($(GO) list ./... | grep -v /weed_test); \
+	{ $(GO) test -race -short -timeout 40m $(TESTFLAGS) -json $$packages && \
+	$(GO) test -race -timeout 40m $(TESTFLAGS) -json ./weed_test && \
+	$(GO) test -timeout 40m $(TESTFLAGS) -json $$packages && \
 	for copying in off forced; do \
 	SEAICE_COPYING=$$copying $(GO) test -timeout 20m $(TESTFLAGS) -skip '$(PLANNED)' -json ./ops/compact || exit; \
 	done; } | $(REPORT)
