@@ -258,7 +258,11 @@ func unsupported(res ops.Result) bool {
 // settles requires that planning again finds nothing; where a run was limited,
 // after a few more.
 func (tr *trial) settles(ctx context.Context, first ops.Result) error {
-	for range 40 + len(tr.g.Head("").DataFiles()) {
+	most := 40 // and one for each file, as a limited run may take no more
+	if head := tr.g.Head(""); head != nil {
+		most += len(head.DataFiles())
+	}
+	for range most {
 		before := tr.fl.Dump()
 		res, err := tr.run(ctx, nil)
 		if err != nil || res.Status == ops.Failed {
@@ -274,7 +278,7 @@ func (tr *trial) settles(ctx context.Context, first ops.Result) error {
 			return fmt.Errorf("the second run is no fixed point: %s, after %s\n%+v", res.Message, first.Message, res.Counters)
 		}
 	}
-	return errors.New("40 runs did not settle the table")
+	return fmt.Errorf("%d runs did not settle the table", most)
 }
 
 // among compacts while the generator commits, and then alone.
