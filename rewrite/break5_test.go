@@ -172,3 +172,37 @@ func TestChunksSaidToBeNullKeepTheirBounds(t *testing.T) {
 		audit(t, w.filer.Content(o.At))
 	}
 }
+
+// TestBoundsOfFixedLengthAreWhole merges values of a fixed length that are longer than
+// bounds are, and such whose bounds their writer cut.
+func TestBoundsOfFixedLengthAreWhole(t *testing.T) {
+	for _, length := range []int{100, 3000} {
+		schema := icego.NewSchema(0, icego.NestedField{ID: 1, Name: "f", Type: icego.FixedTypeOf(length), Required: true})
+		value := func(b byte) []byte { return bytes.Repeat([]byte{b}, length) }
+		x := encode.UnknownIndex()
+		x.Bounds, x.Min, x.Max, x.MinExact, x.MaxExact = encode.BoundsSet, value('a'), value('b'), true, true
+		whole := handFile(t, schema, 2, "x version 1.0.0", handChunk{pages: []handPage{{values: append(value('a'), value('b')...), rows: 2, index: &x}}})
+		cut := refooted(t, whole, func(f *format.Footer, put func([]byte) (*int64, *int32)) {
+			c := &f.RowGroups[0].Columns[0]
+			no := false
+			c.Statistics = &format.Statistics{Min: value('a')[:64], Max: append(value('b')[:63], 'c'), MinExact: &no, MaxExact: &no}
+			c.ColumnIndexOffset, c.ColumnIndexLength = put(format.AppendColumnIndex(nil, &format.ColumnIndex{
+				NullPages: []bool{false}, Min: [][]byte{c.Statistics.Min}, Max: [][]byte{c.Statistics.Max}, NullCounts: []int64{0}, Order: format.Ascending,
+			}))
+		})
+		for _, content := range [][]byte{whole, cut} {
+			for _, most := range []int64{0, 1} {
+				for copying := range howCopied {
+					w := newWorld(t, schema, 2)
+					w.request.Copying, w.request.MaxRows = copying, most
+					for range 2 {
+						w.add(content, []row{{1: string(value('a'))}, {1: string(value('b'))}}, nil)
+					}
+					for _, o := range w.merge(t).Outputs {
+						audit(t, w.filer.Content(o.At))
+					}
+				}
+			}
+		}
+	}
+}

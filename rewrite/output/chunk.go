@@ -170,7 +170,7 @@ func (c *Chunk) bounds(x *encode.PageIndex, values int64) encode.Bounds {
 	case x.Nulls == values:
 		x.Min, x.Max = nil, nil
 		return encode.BoundsNone
-	case x.Bounds == encode.BoundsSet && o.Check(x.Min) && o.Check(x.Max) && o.Compare(x.Min, x.Max) <= 0:
+	case x.Bounds == encode.BoundsSet && encode.IsBound(c.leaf, x.Min) && encode.IsBound(c.leaf, x.Max) && o.Compare(x.Min, x.Max) <= 0:
 		x.Min, x.Max = o.CoverZeros(x.Min, x.Max)
 		return encode.BoundsSet
 	case x.Bounds == encode.BoundsNone && x.Nulls >= 0 && x.NaNs == values-x.Nulls:
