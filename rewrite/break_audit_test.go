@@ -151,6 +151,10 @@ func (a *auditor) add(b *column.Batch, bloom []byte) {
 		a.unencoded += int64(len(v))
 		if bloom != nil {
 			require.True(a.t, encode.InBloom(bloom, xxhash.Sum64(v)), a.node.Name)
+			if n := len(v); (a.order == encode.Floats || a.order == encode.Doubles) && zero(v) {
+				other := append(append([]byte{}, v[:n-1]...), v[n-1]^0x80)
+				require.True(a.t, encode.InBloom(bloom, xxhash.Sum64(other)), "%s: the other zero", a.node.Name)
+			}
 		}
 		if a.order == encode.NoOrder {
 			continue
