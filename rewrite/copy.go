@@ -49,6 +49,9 @@ func (m *mover) copy(p *part) error {
 			return err
 		}
 		if page.Dictionary() {
+			if err := p.unnamed(page); err != nil {
+				return err
+			}
 			continue
 		}
 		if c.past(&page) {
@@ -77,6 +80,16 @@ func (m *mover) copy(p *part) error {
 		return err
 	}
 	return m.lane.put(m.ctx, item{kind: itemEndPart})
+}
+
+// unnamed takes the dictionary of a chunk that is not said to have one: its pages are
+// decoded.
+func (p *part) unnamed(page column.Page) error {
+	if p.codes != nil {
+		return nil
+	}
+	p.loaded = true
+	return p.decoder.Dictionary(page)
 }
 
 // copier moves the pages of one part.
@@ -237,9 +250,6 @@ func (c *copier) move(page *column.Page) error {
 		c.stated = append(c.stated, m.pageStats(p, page, &out.Index))
 	}
 	coded := column.Coded(page.Header.Encoding)
-	if coded && p.codes == nil {
-		return fault.New(fault.Corrupt, "a page has dictionary codes, the column has no dictionary")
-	}
 	if m.bloom != nil && !coded {
 		if err := p.decoder.Decode(*page, &c.batch); err != nil {
 			return err

@@ -75,9 +75,6 @@ func (c *copier) filter(page *column.Page, first, from, to int64) error {
 	coded := column.Coded(page.Header.Encoding)
 	size := 0
 	if coded {
-		if p.codes == nil {
-			return fault.New(fault.Corrupt, "a page has dictionary codes, the column has no dictionary")
-		}
 		size = len(p.codes.Codes)
 	}
 	in := encode.Page{Header: page.Header, Body: page.Body}

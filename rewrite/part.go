@@ -118,6 +118,9 @@ func (p *part) movable(h *format.PageHeader) bool {
 	if h.Type == format.DataPage && (p.node.MaxDef > 0 && h.DefEncoding != format.RLE || p.node.MaxRep > 0 && h.RepEncoding != format.RLE) {
 		return false
 	}
+	if column.Coded(h.Encoding) && p.codes == nil {
+		return false // of nulls, which need no dictionary, or of one that the footer does not name
+	}
 	return p.canMove(h.Encoding)
 }
 
@@ -440,7 +443,9 @@ func (m *mover) mergeOne(p *part) error {
 		return err
 	}
 	if !page.Dictionary() {
-		// The first data page is read again.
+		// The first data page is read again. One of codes has nulls only, or is broken:
+		// who decodes it finds out.
+		p.copied = !column.Coded(page.Header.Encoding)
 		p.close()
 		return nil
 	}

@@ -68,10 +68,37 @@ func (b *Bloom) AddHash(h uint64) {
 	}
 }
 
-// AddValues adds the values [from, to) of v.
+// AddValues adds the values [from, to) of v, and of floats what engines take them for
+// equal to.
 func (b *Bloom) AddValues(v *column.Values, from, to int) {
+	floats := v.Type == format.Float || v.Type == format.Double
 	for i := from; i < to; i++ {
 		b.Add(v.At(i))
+		if floats {
+			b.addEqual(v.At(i))
+		}
+	}
+}
+
+// addEqual adds the other zero beside a zero, and beside a NaN the one that all write:
+// readers look for the bits of what they were asked, and leave rows out without them.
+func (b *Bloom) addEqual(v []byte) {
+	if len(v) == 4 {
+		bits := binary.LittleEndian.Uint32(v)
+		switch x := math.Float32frombits(bits); {
+		case x == 0:
+			b.Add(four(bits ^ 1<<31))
+		case x != x:
+			b.Add(four(0x7fc0_0000))
+		}
+		return
+	}
+	bits := binary.LittleEndian.Uint64(v)
+	switch x := math.Float64frombits(bits); {
+	case x == 0:
+		b.Add(eight(bits ^ 1<<63))
+	case x != x:
+		b.Add(eight(0x7ff8_0000_0000_0000))
 	}
 }
 

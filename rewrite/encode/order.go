@@ -142,6 +142,12 @@ func (o Ordering) Check(b []byte) bool {
 	return true
 }
 
+// IsBound reports whether b can be a bound of the leaf: Check accepts it, and it has
+// the length of the values if that is fixed.
+func IsBound(n *format.Node, b []byte) bool {
+	return OrderingOf(n).Check(b) && (n.Type != format.FixedLenByteArray || len(b) == int(n.TypeLength))
+}
+
 // CoverZeros gives bounds that are zeros of floating point the sign that covers
 // both zeros, -0.0 below and +0.0 above. Other bounds are answered as they are.
 func (o Ordering) CoverZeros(least, greatest []byte) (newLeast, newGreatest []byte) {

@@ -19,9 +19,10 @@ const (
 )
 
 // Truncatable reports that bounds of the leaf may be shortened: byte arrays that
-// compare byte by byte.
+// compare byte by byte. Those of a fixed length must have it: parquet-cpp ends its
+// process where they do not.
 func Truncatable(n *format.Node) bool {
-	return OrderingOf(n) == UnsignedBytes
+	return n.Type == format.ByteArray && OrderingOf(n) == UnsignedBytes
 }
 
 // TruncateMin shortens a lower bound of a leaf to at most limit bytes; text is cut between

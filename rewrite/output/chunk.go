@@ -136,6 +136,7 @@ func (c *Chunk) known(p *encode.Page) encode.PageIndex {
 	} else if x.Nulls == int64(h.Values) {
 		x.NaNs = 0
 	}
+	x.Nulls, x.NaNs = possible(x.Nulls, x.NaNs, int64(h.Values))
 	x.Bounds = c.bounds(&x, int64(h.Values))
 	if len(x.Rep) != c.leaf.MaxRep+1 || c.leaf.MaxRep == 0 {
 		x.Rep = nil
@@ -149,6 +150,18 @@ func (c *Chunk) known(p *encode.Page) encode.PageIndex {
 	return x
 }
 
+// possible are counts of nulls and NaNs among so many values, without those that
+// cannot be.
+func possible(nulls, nans, values int64) (int64, int64) {
+	if nulls > values {
+		nulls = -1
+	}
+	if nans > values-max(nulls, 0) {
+		nans = -1
+	}
+	return nulls, nans
+}
+
 func (c *Chunk) bounds(x *encode.PageIndex, values int64) encode.Bounds {
 	o := encode.OrderingOf(c.leaf)
 	switch {
@@ -157,7 +170,7 @@ func (c *Chunk) bounds(x *encode.PageIndex, values int64) encode.Bounds {
 	case x.Nulls == values:
 		x.Min, x.Max = nil, nil
 		return encode.BoundsNone
-	case x.Bounds == encode.BoundsSet && o.Check(x.Min) && o.Check(x.Max) && o.Compare(x.Min, x.Max) <= 0:
+	case x.Bounds == encode.BoundsSet && encode.IsBound(c.leaf, x.Min) && encode.IsBound(c.leaf, x.Max) && o.Compare(x.Min, x.Max) <= 0:
 		x.Min, x.Max = o.CoverZeros(x.Min, x.Max)
 		return encode.BoundsSet
 	case x.Bounds == encode.BoundsNone && x.Nulls >= 0 && x.NaNs == values-x.Nulls:
@@ -242,7 +255,12 @@ func (c *Chunk) EndPart() error {
 	if c.span == nil {
 		return c.group.file.fail(fault.New(fault.Halt, "column "+c.leaf.String()+": the end of no part"))
 	}
-	if c.given.nulls == c.meta.Values-c.partValues && c.given.order != encode.NoOrder {
+	values := c.meta.Values - c.partValues
+	c.given.nulls, c.given.nans = possible(c.given.nulls, c.given.nans, values)
+	if c.given.nulls >= 0 && c.span.nulls >= 0 && c.given.nulls != c.span.nulls {
+		c.given.nulls, c.span.nulls = -1, -1 // nobody knows which of them is right
+	}
+	if c.given.nulls == values && c.given.order != encode.NoOrder {
 		c.span.bounds, c.span.nans, c.span.unencoded = encode.BoundsNone, 0, 0
 		c.nothing(c.pages[c.part:])
 	}

@@ -9,6 +9,9 @@ import (
 // is kept of it. Bounds for which there is no shorter upper one stay as they are.
 func (l *location) shorten(leaf *format.Node) {
 	x := &l.index
+	if !encode.Truncatable(leaf) && max(len(x.Min), len(x.Max)) > encode.StatisticsBoundBytes {
+		x.Bounds = encode.BoundsUnknown
+	}
 	if x.Bounds != encode.BoundsSet {
 		x.Min, x.Max = nil, nil
 		return

@@ -88,7 +88,7 @@ func stated(leaf *format.Node, st *format.Statistics, z *format.SizeStatistics) 
 		if st.NaNCount != nil && *st.NaNCount >= 0 {
 			s.nans = *st.NaNCount
 		}
-		if st.Min != nil && st.Max != nil && s.order.Check(st.Min) && s.order.Check(st.Max) && s.order.Compare(st.Min, st.Max) <= 0 {
+		if st.Min != nil && st.Max != nil && encode.IsBound(leaf, st.Min) && encode.IsBound(leaf, st.Max) && s.order.Compare(st.Min, st.Max) <= 0 {
 			least, greatest := s.order.CoverZeros(st.Min, st.Max)
 			s.bounds, s.min, s.max = encode.BoundsSet, own(least), own(greatest)
 			s.minExact = st.MinExact != nil && *st.MinExact
