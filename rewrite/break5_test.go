@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
@@ -18,6 +19,7 @@ import (
 	"github.com/seaice/seaice/rewrite/deletes"
 	"github.com/seaice/seaice/rewrite/encode"
 	"github.com/seaice/seaice/rewrite/format"
+	"github.com/seaice/seaice/rewrite/resolve"
 )
 
 // refooted is a file with its footer changed. put appends bytes before the footer and
@@ -172,6 +174,55 @@ func TestChunksSaidToBeNullKeepTheirBounds(t *testing.T) {
 	}
 	for _, o := range w.merge(t).Outputs {
 		audit(t, w.filer.Content(o.At))
+	}
+}
+
+// TestLineageThatIsSaidToBeThereIsCompleted merges rows without lineage of their own from
+// files whose footers deny that.
+func TestLineageThatIsSaidToBeThereIsCompleted(t *testing.T) {
+	schema := icego.NewSchema(0, icego.NestedField{ID: 1, Name: "i", Type: icego.PrimitiveTypes.Int64, Required: true})
+	stored, want := make([]row, 1000), make([]row, 1000)
+	for i := range stored {
+		stored[i] = row{1: int64(i), int(resolve.RowIDField): nil, int(resolve.LastUpdatedField): nil}
+		if i%500 < 300 {
+			stored[i][int(resolve.RowIDField)], stored[i][int(resolve.LastUpdatedField)] = int64(5000+i), int64(3)
+		}
+	}
+	content := writeRows(t, icego.SchemaWithRowLineage(schema), stored, style{Codec: compress.Codecs.Zstd, PageBytes: 800, GroupRows: 400}, false)
+	content = refooted(t, content, func(f *format.Footer, _ func([]byte) (*int64, *int32)) {
+		for g := range f.RowGroups {
+			for _, leaf := range []int{1, 2} {
+				none := int64(0)
+				f.RowGroups[g].Columns[leaf].Statistics = &format.Statistics{NullCount: &none}
+			}
+		}
+	})
+	some := &deletes.Positions{}
+	for _, at := range []int64{3, 310, 450, 999} {
+		some.Add(at)
+	}
+	for name, deleted := range map[string]*deletes.Positions{"whole": nil, "with deletes": some} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, schema, 3)
+			w.request.Copying = rewrite.CopyForced
+			first := int64(100)
+			for range 2 {
+				for i := range want {
+					want[i] = row{1: int64(i)}
+				}
+				before := len(w.want)
+				src := w.add(content, slices.Clone(want), deleted)
+				src.FirstRowID = &first
+				at := before
+				for i := range stored {
+					if !deleted.Contains(int64(i)) {
+						completeLineage(w.want[at].(row), stored[i], src, int64(i))
+						at++
+					}
+				}
+			}
+			w.merge(t)
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/seaice/seaice/rewrite/encode"
 	"github.com/seaice/seaice/rewrite/format"
 	"github.com/seaice/seaice/rewrite/metrics"
+	"github.com/seaice/seaice/rewrite/resolve"
 )
 
 // copy moves the pages of a part as they are, but for their dictionary codes and
@@ -104,6 +105,8 @@ type copier struct {
 	// codes those of the page made of it.
 	runs          []encode.Run
 	mapped, codes []uint32
+	// incomplete reports that the page at hand is of a lineage column and has nulls.
+	incomplete bool
 	// counted are the values of decoded pages, stated what is known of others.
 	counted *metrics.Collector
 	stated  []metrics.Stats
@@ -119,6 +122,9 @@ func (c *copier) page(page *column.Page) error {
 	p := c.p
 	if page.Header.Values == 0 {
 		return nil // it says nothing, and readers need not expect it
+	}
+	if err := c.lineage(page); err != nil {
+		return err
 	}
 	if p.whole {
 		return c.all(page)
@@ -148,6 +154,19 @@ func (c *copier) page(page *column.Page) error {
 	return c.decode(page, first, from, to)
 }
 
+// lineage looks for nulls in a page of a lineage column: they are to be completed, whatever
+// the footer says of them.
+func (c *copier) lineage(page *column.Page) error {
+	if c.feed.from.Lineage == resolve.NoLineage || c.p.node.MaxDef == 0 {
+		return nil
+	}
+	if err := c.p.decoder.Levels(*page, &c.batch); err != nil {
+		return err
+	}
+	c.incomplete = bytes.IndexByte(c.batch.Def, 0) >= 0
+	return nil
+}
+
 // codesBytes is the memory that a page of codes takes for each as it is remapped: the
 // codes read, and those of the page made. It must be less than a part in codesShare of
 // all: runs may have any number of codes in a few bytes. Who decodes a page asks for
@@ -159,6 +178,9 @@ const (
 
 // movable reports whether a page may be moved, and is not too long for that.
 func (c *copier) movable(h *format.PageHeader) bool {
+	if c.incomplete {
+		return false
+	}
 	if column.Coded(h.Encoding) && int64(h.Values)*codesBytes > c.m.e.memory()/codesShare {
 		return false
 	}
