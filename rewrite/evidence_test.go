@@ -127,9 +127,12 @@ func TestNaNHidesNoValue(t *testing.T) {
 	}
 	w := newWorld(t, schema, 2)
 	for range 2 {
-		w.add(writeRows(t, schema, rows, style{Codec: compress.Codecs.Snappy, Dictionary: true, PageBytes: 1 << 20, GroupRows: 1 << 20, Second: true}, false), rows, nil)
+		src := w.add(writeRows(t, schema, rows, style{Codec: compress.Codecs.Snappy, Dictionary: true, PageBytes: 1 << 20, GroupRows: 1 << 20, Second: true}, false), rows, nil)
+		src.Metrics = measured(rows)
+		src.Metrics.Lower[3] = binary.LittleEndian.AppendUint64(nil, math.Float64bits(64)) // as the footer has it
 	}
 	res := w.merge(t)
+	require.Contains(t, res.Outputs[0].Metrics.Lower, iceberg.FieldID(1))
 	require.Len(t, res.Outputs, 1)
 	if low := res.Outputs[0].Metrics.Lower[3]; low != nil {
 		require.Equal(t, math.Float64bits(-5), binary.LittleEndian.Uint64(low))

@@ -7,6 +7,7 @@ import (
 	"github.com/seaice/seaice/rewrite/format"
 	"github.com/seaice/seaice/rewrite/metrics"
 	"github.com/seaice/seaice/rewrite/output"
+	"github.com/seaice/seaice/rewrite/resolve"
 )
 
 // statement is what is known of a leaf in some rows of a source that went to an
@@ -123,13 +124,22 @@ func (o *outFile) entry(leaf int, c *metrics.Column, source int, rows int64, pag
 	src := o.e.sources[source]
 	id := o.e.target.Leaves[leaf].ID
 	m := &src.Metrics
-	entry := c.Entry(&src.mapping.Leaves[leaf], metrics.Stats{
-		Values: find(m.Values, id), Nulls: find(m.Nulls, id), NaNs: find(m.NaNs, id), Lower: m.Lower[id], Upper: m.Upper[id],
-	}, src.Records)
+	known := metrics.Stats{Values: find(m.Values, id), Nulls: find(m.Nulls, id), NaNs: find(m.NaNs, id)}
+	if src.believed(leaf) {
+		known.Lower, known.Upper = m.Lower[id], m.Upper[id]
+	}
+	entry := c.Entry(&src.mapping.Leaves[leaf], known, src.Records)
 	if rows == src.Records {
 		return filled(entry, pages)
 	}
 	return filled(pages, c.Some(entry, rows))
+}
+
+// believed reports that bounds of a leaf of the table may be taken from the source's entry:
+// who wrote the file most often has them from its statistics.
+func (s *source) believed(leaf int) bool {
+	f, at := s.file.Footer(), s.mapping.Leaves[leaf].Leaf
+	return at < 0 || resolve.TrustedWriter(f.CreatedBy, f.Schema.Leaves[at]).Statistics
 }
 
 func find(m map[iceberg.FieldID]int64, id iceberg.FieldID) *int64 {
