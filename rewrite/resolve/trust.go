@@ -13,7 +13,8 @@ type Trust struct {
 	// compared bytes as signed (PARQUET-251), nor by unknown writers, nor those
 	// that arrow-go 18.8.0 gives repeated columns: with small pages they leave
 	// values out. Nor of decimals that are bytes by those that do not compare them as
-	// numbers, nor of floats by those that NaN makes forget values.
+	// numbers, of floats by those that NaN makes forget values, nor of text that parquet-cpp
+	// took from a dictionary of which it knew the first part.
 	Statistics bool
 	// DeltaByteArray pages may be moved: not those of writers that lost the
 	// prefix at the begin of a page (PARQUET-246).
@@ -33,7 +34,7 @@ func TrustedWriter(createdBy string, leaf *format.Node) Trust {
 	if binary && shapeOf(leaf).meaning == decimal && miscompares(w, leaf.Type) {
 		return Trust{DeltaByteArray: true}
 	}
-	if forgets(w, leaf.Type) {
+	if forgets(w, leaf.Type) || firstOnly(w, leaf.Type) {
 		return Trust{DeltaByteArray: true}
 	}
 	if !binary || w.App != "" && w.App != "parquet-mr" {
@@ -64,6 +65,12 @@ func miscompares(w format.Writer, t format.Type) bool {
 // dictionary pages at least to v0.32.0, and in others before parquet-go 459.
 func forgets(w format.Writer, t format.Type) bool {
 	return strings.HasSuffix(w.App, "/parquet-go") && (t == format.Float || t == format.Double)
+}
+
+// firstOnly reports that a writer may state the bounds of the first of several
+// dictionaries it was given: parquet-cpp of Arrow before 11.0.0 (arrow 15042).
+func firstOnly(w format.Writer, t format.Type) bool {
+	return w.App == "parquet-cpp-arrow" && t == format.ByteArray && (!w.Versioned || w.Before(11, 0, 0))
 }
 
 func corrected(createdBy string) bool {
