@@ -193,7 +193,8 @@ func TestLineageThatIsSaidToBeThereIsCompleted(t *testing.T) {
 		for g := range f.RowGroups {
 			for _, leaf := range []int{1, 2} {
 				none := int64(0)
-				f.RowGroups[g].Columns[leaf].Statistics = &format.Statistics{NullCount: &none}
+				st := f.RowGroups[g].Columns[leaf].Statistics // its bounds are those of what is there
+				st.NullCount = &none
 			}
 		}
 	})
@@ -221,7 +222,9 @@ func TestLineageThatIsSaidToBeThereIsCompleted(t *testing.T) {
 					}
 				}
 			}
-			w.merge(t)
+			for _, o := range w.merge(t).Outputs {
+				audit(t, w.filer.Content(o.At))
+			}
 		})
 	}
 }

@@ -55,6 +55,9 @@ func (m *mover) parts() []part {
 		if p.from.Leaf >= 0 {
 			p.node, p.chunk = f.Schema.Leaves[p.from.Leaf], &f.RowGroups[s.group].Columns[p.from.Leaf]
 			p.trusted = resolve.TrustedWriter(f.CreatedBy, p.node)
+			// Where rows get lineage that they lack, what the footer states of the chunk
+			// does not hold; whether any does is seen page by page.
+			p.whole = p.whole && (p.from.Lineage == resolve.NoLineage || p.node.MaxDef == 0)
 		}
 		out[i] = p
 	}
