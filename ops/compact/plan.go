@@ -260,8 +260,8 @@ func (p *Plan) check() error {
 	return p.sealed()
 }
 
-// sealed refuses a plan whose ids or digest are not what it says, as far as it is
-// known to be otherwise in order.
+// sealed refuses a plan whose ids or digest are not what it says. The numbers in it must
+// point at something.
 func (p *Plan) sealed() error {
 	for i := range p.units {
 		if id := p.identify(&p.units[i]); id != p.units[i].ID {
