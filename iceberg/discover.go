@@ -244,7 +244,7 @@ func selected(e *filer.Entry, p Patterns) bool {
 	return e.IsDir && !strings.HasPrefix(name, ".") && p.Match(name)
 }
 
-// failed yields the error and reports whether the walk goes on.
+// failed yields the error, which names what it is about, and reports whether the walk goes on.
 func (w *walk) failed(id TableID, dir filer.Path, err error) bool {
-	return w.yield(Found{ID: id, Path: dir}, fault.In("list "+dir.String(), err)) && w.ctx.Err() == nil
+	return w.yield(Found{ID: id, Path: dir}, err) && w.ctx.Err() == nil
 }
