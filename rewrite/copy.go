@@ -37,7 +37,7 @@ func (m *mover) copy(p *part) error {
 		return err
 	}
 	if p.whole {
-		if err := m.lane.put(m.ctx, item{kind: itemBeginPart, statistics: p.statistics(), sizes: p.chunk.Sizes}); err != nil {
+		if err := m.lane.put(m.ctx, item{kind: itemBeginPart, statistics: p.statistics(), sizes: p.sizes()}); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,7 @@ func (c *copier) page(page *column.Page) error {
 	switch deleted := c.feed.s.Deleted.Count(from, to); {
 	case deleted == to-from:
 		return nil
-	case deleted == 0 && to-from == page.Rows && c.movable(&page.Header):
+	case deleted == 0 && to-from == page.Rows && c.movable(page):
 		c.m.moved(c.feed.s, from, to-from)
 		return c.move(page)
 	case c.stays(page, to-from-deleted):
@@ -177,14 +177,34 @@ const (
 )
 
 // movable reports whether a page may be moved, and is not too long for that.
-func (c *copier) movable(h *format.PageHeader) bool {
-	if c.incomplete {
+func (c *copier) movable(page *column.Page) bool {
+	h := &page.Header
+	if c.incomplete || !c.counts(page) {
 		return false
 	}
 	if column.Coded(h.Encoding) && int64(h.Values)*codesBytes > c.m.e.memory()/codesShare {
 		return false
 	}
 	return c.p.movable(h)
+}
+
+// counts reports that the header of a page of version 2 has the number of nulls that the
+// levels have. Others are made anew: what is wrong in the header would get into the indexes
+// (arrow-rs 2191, arrow 34326).
+func (c *copier) counts(page *column.Page) bool {
+	h := &page.Header
+	if h.Type != format.DataPageV2 {
+		return true
+	}
+	if c.p.node.MaxDef == 0 {
+		return h.Nulls == 0
+	}
+	from, to := int64(h.RepBytes), int64(h.RepBytes)+int64(h.DefBytes)
+	if h.RepBytes < 0 || h.DefBytes < 0 || to > int64(len(page.Body)) {
+		return false
+	}
+	n, err := column.CountLevels(page.Body[from:to], int(h.Values), c.p.node.MaxDef)
+	return err == nil && n == int(h.Values-h.Nulls)
 }
 
 // all moves a page of a part of which all pages move.
@@ -200,7 +220,7 @@ func (c *copier) all(page *column.Page) error {
 		return fault.New(fault.Corrupt, "a page begins within a row, there is none before it")
 	}
 	c.rows += rows
-	if c.movable(&page.Header) {
+	if c.movable(page) {
 		c.m.moved(c.feed.s, first, rows)
 		return c.move(page)
 	}
@@ -305,10 +325,7 @@ func (c *copier) move(page *column.Page) error {
 		}
 		m.e.counts.recompressed.Add(size)
 	default:
-		if !p.bounded() && out.Header.Statistics != nil {
-			// The output says how bounds are compared, which the source did not.
-			h := out.Header
-			h.Statistics = nil
+		if h := p.corrected(out); h != out.Header {
 			if out.Raw, err = format.RewritePageHeader(nil, out.Raw, &h); err != nil {
 				return err
 			}
@@ -321,6 +338,18 @@ func (c *copier) move(page *column.Page) error {
 	err = m.enc.Insert(out, max(page.Rows, 0))
 	m.inserting, m.lent = false, nil
 	return err
+}
+
+// corrected is the header of a page that is moved as it is, without what does not hold.
+func (p *part) corrected(page encode.Page) format.PageHeader {
+	h := page.Header
+	if !p.bounded() {
+		h.Statistics = nil // the output says how bounds are compared, which the source did not
+	}
+	if levels := h.RepBytes + h.DefBytes; h.Type == format.DataPageV2 && h.UncompressedSize == levels && len(page.Body) == int(levels) {
+		h.Compressed = false // parquet-mr says it of no bytes, which for Snappy is an error (duckdb 17029)
+	}
+	return h
 }
 
 // remap gives the page the codes of the merged dictionary. Its levels stay the

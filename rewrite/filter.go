@@ -54,7 +54,7 @@ func (c *copier) stays(page *column.Page, live int64) bool {
 	if int64(h.UncompressedSize) > c.m.e.memory()/filterBytes || h.Values > filterValues {
 		return false
 	}
-	return c.m.filterable(c.p) && c.movable(h) && encode.Keepable(c.p.node, h) &&
+	return c.m.filterable(c.p) && c.movable(page) && encode.Keepable(c.p.node, h) &&
 		float64(live) >= keepShare*float64(page.Rows)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sort"
 
 	"github.com/seaice/seaice/fault"
 	"github.com/seaice/seaice/rewrite/column"
@@ -171,7 +170,18 @@ func (p *part) statistics() *format.Statistics {
 	if !p.bounded() {
 		out.Min, out.Max = nil, nil
 	}
+	if !p.trusted.Nulls {
+		out.NullCount = nil
+	}
 	return &out
+}
+
+// sizes are those of the chunk that may be believed, or nil.
+func (p *part) sizes() *format.SizeStatistics {
+	if !p.trusted.Nulls {
+		return nil // its histograms count nulls
+	}
+	return p.chunk.Sizes
 }
 
 // bounded reports whether the order of the file's bounds is known.
@@ -251,73 +261,6 @@ func (m *mover) open(p *part) (*column.Pages, error) {
 		pages.SkipTo(p.first - p.base)
 	}
 	return pages, nil
-}
-
-// index is what is known of a page that is moved.
-func (p *part) index(page *column.Page) encode.PageIndex {
-	x := encode.UnknownIndex()
-	x.Rows = page.Rows
-	n := p.passed
-	p.passed++
-	if p.offsets != nil {
-		at := p.offsets.Pages
-		n = sort.Search(len(at), func(i int) bool { return at[i].Offset >= page.Offset })
-		if n == len(at) || at[n].Offset != page.Offset {
-			return x
-		}
-		if n < len(p.offsets.UnencodedBytes) {
-			x.Unencoded = p.offsets.UnencodedBytes[n]
-		}
-	} else if !p.whole {
-		return x
-	}
-	if p.columns == nil || n >= len(p.columns.NullPages) {
-		p.headerIndex(&x, page)
-		return x
-	}
-	c := p.columns
-	if n < len(c.NullCounts) {
-		x.Nulls = c.NullCounts[n]
-	}
-	if n < len(c.NaNCounts) {
-		x.NaNs = c.NaNCounts[n]
-	}
-	switch {
-	case c.NullPages[n]:
-		x.Bounds = encode.BoundsNone
-		x.Nulls = int64(page.Header.Values)
-	case n < len(c.Min) && n < len(c.Max):
-		x.Bounds, x.Min, x.Max = encode.BoundsSet, c.Min[n], c.Max[n]
-	}
-	x.Rep, x.Def = histogramOf(c.RepHistograms, n, p.node.MaxRep), histogramOf(c.DefHistograms, n, p.node.MaxDef)
-	return x
-}
-
-// headerIndex takes what the page's header says.
-func (p *part) headerIndex(x *encode.PageIndex, page *column.Page) {
-	s := page.Header.Statistics
-	if s == nil {
-		return
-	}
-	if s.NullCount != nil {
-		x.Nulls = *s.NullCount
-	}
-	if s.NaNCount != nil {
-		x.NaNs = *s.NaNCount
-	}
-	if p.bounded() && s.Min != nil && s.Max != nil {
-		x.Bounds, x.Min, x.Max = encode.BoundsSet, slices.Clone(s.Min), slices.Clone(s.Max)
-		x.MinExact, x.MaxExact = s.MinExact != nil && *s.MinExact, s.MaxExact != nil && *s.MaxExact
-	}
-}
-
-// histogramOf is the part of a page in histograms of all pages.
-func histogramOf(all []int64, page, greatest int) []int64 {
-	n := greatest + 1
-	if len(all) < (page+1)*n {
-		return nil
-	}
-	return all[page*n : (page+1)*n]
 }
 
 // plan decides how each part is moved, and merges the dictionaries of those that

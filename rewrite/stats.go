@@ -30,8 +30,14 @@ func (m *mover) state(p *part, decoded *metrics.Collector, copied []metrics.Stat
 	case !st.copied:
 		st.stats = decoded.Stats()
 	case p.whole:
+		said := p.chunk.Statistics
+		if said != nil && !p.trusted.Nulls {
+			other := *said
+			other.NullCount = nil
+			said = &other
+		}
 		st.stats = m.measure.Parquet(p.from, p.node, metrics.Chunk{
-			Values: p.chunk.Values, Statistics: p.chunk.Statistics, Order: p.order(), Trusted: p.trusted.Statistics,
+			Values: p.chunk.Values, Statistics: said, Order: p.order(), Trusted: p.trusted.Statistics,
 		})
 	default:
 		st.stats = m.measure.Merge(append(copied, decoded.Stats())...)
@@ -122,11 +128,18 @@ func (o *outFile) merged(leaf int, c *metrics.Column) metrics.Stats {
 // entry completes what pages state of rows of a source.
 func (o *outFile) entry(leaf int, c *metrics.Column, source int, rows int64, pages metrics.Stats) metrics.Stats {
 	src := o.e.sources[source]
+	if src.mapping.Leaves[leaf].Lineage != resolve.NoLineage {
+		return pages // some rows may have got what they lacked, of which the entry knows nothing
+	}
 	id := o.e.target.Leaves[leaf].ID
 	m := &src.Metrics
 	known := metrics.Stats{Values: find(m.Values, id), Nulls: find(m.Nulls, id), NaNs: find(m.NaNs, id)}
-	if src.believed(leaf) {
+	trust := src.trusted(leaf)
+	if trust.Statistics {
 		known.Lower, known.Upper = m.Lower[id], m.Upper[id]
+	}
+	if !trust.Nulls {
+		known.Nulls = nil
 	}
 	entry := c.Entry(&src.mapping.Leaves[leaf], known, src.Records)
 	if rows == src.Records {
@@ -135,11 +148,14 @@ func (o *outFile) entry(leaf int, c *metrics.Column, source int, rows int64, pag
 	return filled(pages, c.Some(entry, rows))
 }
 
-// believed reports that bounds of a leaf of the table may be taken from the source's entry:
-// who wrote the file most often has them from its statistics.
-func (s *source) believed(leaf int) bool {
+// trusted is what may be taken from the source's entry of a leaf of the table: who wrote
+// the file most often has it from its statistics.
+func (s *source) trusted(leaf int) resolve.Trust {
 	f, at := s.file.Footer(), s.mapping.Leaves[leaf].Leaf
-	return at < 0 || resolve.TrustedWriter(f.CreatedBy, f.Schema.Leaves[at]).Statistics
+	if at < 0 {
+		return resolve.Trust{Statistics: true, Nulls: true}
+	}
+	return resolve.TrustedWriter(f.CreatedBy, f.Schema.Leaves[at])
 }
 
 func find(m map[iceberg.FieldID]int64, id iceberg.FieldID) *int64 {

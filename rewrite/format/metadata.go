@@ -132,7 +132,7 @@ type PageHeader struct {
 	// DefEncoding and RepEncoding are of v1 data pages.
 	DefEncoding, RepEncoding Encoding
 	// Nulls, Rows, DefBytes, RepBytes and Compressed are of v2 data pages.
-	// Compressed is true when the header leaves it out.
+	// Compressed is true when the header leaves it out, Nulls -1 when they were not counted.
 	Nulls, Rows        int32
 	DefBytes, RepBytes int32
 	Compressed         bool

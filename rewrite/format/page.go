@@ -73,7 +73,10 @@ func (h *PageHeader) missing(seen uint16) error {
 }
 
 func size32(r *thrift.Reader, k thrift.Kind, what string) int32 {
-	n := r.Int32(k)
+	return nonNegative(r, r.Int32(k), what)
+}
+
+func nonNegative(r *thrift.Reader, n int32, what string) int32 {
 	if n < 0 {
 		r.Fail(fault.New(fault.Corrupt, fmt.Sprintf("a page header has %d %s", n, what)))
 		return 0
@@ -125,7 +128,9 @@ func (h *PageHeader) parseV2(r *thrift.Reader, k thrift.Kind) {
 		case 1:
 			h.Values = size32(r, f.Kind, "values")
 		case 2:
-			h.Nulls = size32(r, f.Kind, "nulls")
+			if h.Nulls = r.Int32(f.Kind); h.Nulls != -1 { // of parquet-java 1.15 to 1.17 (parquet-java 3585)
+				h.Nulls = nonNegative(r, h.Nulls, "nulls")
+			}
 		case 3:
 			h.Rows = size32(r, f.Kind, "rows")
 		case 4:

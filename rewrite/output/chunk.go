@@ -260,6 +260,12 @@ func (c *Chunk) EndPart() error {
 	if c.given.nulls >= 0 && c.span.nulls >= 0 && c.given.nulls != c.span.nulls {
 		c.given.nulls, c.span.nulls = -1, -1 // nobody knows which of them is right
 	}
+	if c.given.nulls == values && c.given.bounds == encode.BoundsSet {
+		c.given.nulls = -1 // something has these bounds
+	}
+	if total(c.given.rep, values) != values || total(c.given.def, values) != values {
+		c.given.rep, c.given.def, c.given.unencoded = nil, nil, -1
+	}
 	if c.given.nulls == values && c.given.order != encode.NoOrder {
 		c.span.bounds, c.span.nans, c.span.unencoded = encode.BoundsNone, 0, 0
 		c.nothing(c.pages[c.part:])
@@ -268,6 +274,18 @@ func (c *Chunk) EndPart() error {
 	c.sum.merge(&c.given)
 	c.span = nil
 	return nil
+}
+
+// total is the number of values in a histogram, or so many where there is none.
+func total(histogram []int64, values int64) int64 {
+	if histogram == nil {
+		return values
+	}
+	n := int64(0)
+	for _, k := range histogram {
+		n += k
+	}
+	return n
 }
 
 // nothing states of pages that all their values are null.

@@ -16,6 +16,9 @@ type Trust struct {
 	// numbers, of floats by those that NaN makes forget values, nor of text that parquet-cpp
 	// took from a dictionary of which it knew the first part.
 	Statistics bool
+	// Nulls may be counted by statistics and indexes: not by writers known to count them
+	// wrong.
+	Nulls bool
 	// DeltaByteArray pages may be moved: not those of writers that lost the
 	// prefix at the begin of a page (PARQUET-246).
 	DeltaByteArray bool
@@ -27,6 +30,15 @@ type Trust struct {
 // name its writer may be one of them.
 func TrustedWriter(createdBy string, leaf *format.Node) Trust {
 	w := format.ParseWriter(createdBy)
+	t := trustedBy(w, createdBy, leaf)
+	t.Nulls = !miscounts(w, leaf.Type)
+	return t
+}
+
+func trustedBy(w format.Writer, createdBy string, leaf *format.Node) Trust {
+	if w.App == polars {
+		return Trust{DeltaByteArray: true}
+	}
 	if w.App == "parquet-go" && leaf.MaxRep > 0 { // what arrow-go calls itself
 		return Trust{DeltaByteArray: true}
 	}
@@ -42,6 +54,18 @@ func TrustedWriter(createdBy string, leaf *format.Node) Trust {
 	}
 	old := !w.Versioned || w.Before(1, 8, 0)
 	return Trust{Statistics: !old || corrected(createdBy), DeltaByteArray: !old}
+}
+
+// polars is the name of Polars to version 1, which does not say its version: bounds of
+// decimals compare them without their sign (polars 29347), those of booleans have the
+// value of nulls (polars 26667).
+const polars = "polars"
+
+// miscounts reports that a writer is known to count nulls wrong: Polars times the number of
+// pages (polars 29321), or by rows of lists (polars 20621); parquet-cpp of Arrow before 6.0.0
+// not at all where its input had a dictionary (ARROW-12513).
+func miscounts(w format.Writer, t format.Type) bool {
+	return w.App == polars || w.App == "parquet-cpp-arrow" && t == format.ByteArray && (!w.Versioned || w.Before(6, 0, 0))
 }
 
 // miscompares reports that a writer is known to compare decimals that are bytes as if

@@ -86,21 +86,25 @@ func TestStatisticsOfDecimalBytesAreOnlyTrustedOfWritersThatCompareThem(t *testi
 func TestWritersWithKnownFaultsAreNotTrusted(t *testing.T) {
 	text, number := leaf("c", format.Optional, format.ByteArray), leaf("c", format.Optional, format.Int32)
 	for createdBy, want := range map[string]resolve.Trust{
-		"":                                      {},
-		"parquet-mr":                            {},
-		"parquet-mr version 1.6.0 (build x)":    {},
-		"parquet-mr version 1.8.0 (build x)":    {Statistics: true, DeltaByteArray: true},
-		"parquet-mr version 1.15.2 (build x)":   {Statistics: true, DeltaByteArray: true},
-		"parquet-mr version 1.5.0-cdh5.5.0":     {Statistics: true},
-		"parquet-mr version 1.5.0-cdh5.4.9":     {},
+		"":                                      {Nulls: true},
+		"parquet-mr":                            {Nulls: true},
+		"parquet-mr version 1.6.0 (build x)":    {Nulls: true},
+		"parquet-mr version 1.8.0 (build x)":    {Nulls: true, Statistics: true, DeltaByteArray: true},
+		"parquet-mr version 1.15.2 (build x)":   {Nulls: true, Statistics: true, DeltaByteArray: true},
+		"parquet-mr version 1.5.0-cdh5.5.0":     {Nulls: true, Statistics: true},
+		"parquet-mr version 1.5.0-cdh5.4.9":     {Nulls: true},
 		"parquet-cpp-arrow version 1.0.0":       {DeltaByteArray: true},
-		"parquet-cpp-arrow version 10.0.1":      {DeltaByteArray: true},
-		"parquet-cpp-arrow version 11.0.0":      {Statistics: true, DeltaByteArray: true},
-		"impala version 1.2.3 (build abc)":      {Statistics: true, DeltaByteArray: true},
-		"seaice version 1.0.0 (build deadbeef)": {Statistics: true, DeltaByteArray: true},
-		"DuckDB version v1.2.0 (build 5f5512b)": {Statistics: true, DeltaByteArray: true},
+		"parquet-cpp-arrow version 10.0.1":      {Nulls: true, DeltaByteArray: true},
+		"parquet-cpp-arrow version 11.0.0":      {Nulls: true, Statistics: true, DeltaByteArray: true},
+		"impala version 1.2.3 (build abc)":      {Nulls: true, Statistics: true, DeltaByteArray: true},
+		"seaice version 1.0.0 (build deadbeef)": {Nulls: true, Statistics: true, DeltaByteArray: true},
+		"DuckDB version v1.2.0 (build 5f5512b)": {Nulls: true, Statistics: true, DeltaByteArray: true},
 	} {
 		require.Equal(t, want, resolve.TrustedWriter(createdBy, text), createdBy)
-		require.Equal(t, resolve.Trust{Statistics: true, DeltaByteArray: true}, resolve.TrustedWriter(createdBy, number), createdBy)
+		require.Equal(t, resolve.Trust{Statistics: true, Nulls: true, DeltaByteArray: true}, resolve.TrustedWriter(createdBy, number), createdBy)
+	}
+	for _, leaf := range []*format.Node{text, number} {
+		require.Equal(t, resolve.Trust{DeltaByteArray: true}, resolve.TrustedWriter("Polars", leaf))
+		require.Equal(t, resolve.Trust{Statistics: true, Nulls: true, DeltaByteArray: true}, resolve.TrustedWriter("Polars (python) version 2.1.0", leaf))
 	}
 }
