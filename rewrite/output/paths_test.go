@@ -352,18 +352,22 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 	require.Nil(t, c.Statistics)
 
 	nulls, yes := int64(42), true
-	c = make(func(_ int, x *encode.PageIndex) { *x = encode.UnknownIndex() }, func(c *output.Chunk) {
-		require.NoError(t, c.BeginPart(&format.Statistics{
-			Min: le(int64(-9)), Max: le(int64(9)), MinExact: &yes, NullCount: &nulls, DistinctCount: &nulls, LegacyMin: le(int64(-9)),
-		}, &format.SizeStatistics{RepHistogram: []int64{7, 8}}))
-	})
+	told := func(levels int64) *format.Chunk {
+		return make(func(_ int, x *encode.PageIndex) { *x = encode.UnknownIndex() }, func(c *output.Chunk) {
+			require.NoError(t, c.BeginPart(&format.Statistics{
+				Min: le(int64(-9)), Max: le(int64(9)), MinExact: &yes, NullCount: &nulls, DistinctCount: &nulls, LegacyMin: le(int64(-9)),
+			}, &format.SizeStatistics{RepHistogram: []int64{7, levels - 7}}))
+		})
+	}
+	require.Nil(t, told(int64(b.Levels)+1).Sizes, "of one value too many")
+	c = told(int64(b.Levels))
 	require.Equal(t, nulls, *c.Statistics.NullCount)
 	require.Equal(t, le(int64(-9)), c.Statistics.Min)
 	require.True(t, *c.Statistics.MinExact)
 	require.False(t, *c.Statistics.MaxExact)
 	require.Nil(t, c.Statistics.DistinctCount)
 	require.Nil(t, c.Statistics.LegacyMin)
-	require.Equal(t, []int64{7, 8}, c.Sizes.RepHistogram)
+	require.Equal(t, []int64{7, int64(b.Levels) - 7}, c.Sizes.RepHistogram)
 	require.Nil(t, c.OffsetIndexOffset)
 }
 
