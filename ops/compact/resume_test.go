@@ -29,6 +29,11 @@ func counting(n *atomic.Int64) tools {
 // dies runs until the process dies at the first call that at chooses.
 func dies(t testing.TB, fl *filertest.Filer, at func(filertest.Call) bool) {
 	t.Helper()
+	diesWith(t, fl, nil, at)
+}
+
+func diesWith(t testing.TB, fl *filertest.Filer, set map[string]string, at func(filertest.Call) bool) {
+	t.Helper()
 	mortal := fl.Reopen()
 	mortal.OnCall(func(c filertest.Call) *filertest.Fault {
 		if at(c) {
@@ -36,7 +41,7 @@ func dies(t testing.TB, fl *filertest.Filer, at func(filertest.Call) bool) {
 		}
 		return nil
 	})
-	_, err := runCompact(t.Context(), mortal, nil)
+	_, err := runCompact(t.Context(), mortal, set)
 	require.Error(t, err)
 	require.Positive(t, mortal.Fired())
 	leaseOut(fl)
@@ -87,17 +92,18 @@ func TestF137UnfinishedUnitIsDoneAgain(t *testing.T) {
 	fl := filertest.New(filertest.Options{})
 	tb, _, _ := twoRegions(t, fl, 2)
 	var maps atomic.Int64
-	dies(t, fl, func(c filertest.Call) bool {
+	// Little memory makes one unit follow the other, so that the first is journalled: with none
+	// that is, the run is resolved and what it staged waits for its age.
+	diesWith(t, fl, map[string]string{"memory_budget_mb": "64"}, func(c filertest.Call) bool {
 		if c.Op == filertest.OpPut && strings.HasSuffix(c.Path.Name(), ".map") {
 			maps.Add(1)
 		}
 		return maps.Load() == 2
 	})
 	res, merges := resumed(t, fl, tb.Table)
-	require.LessOrEqual(t, merges, int64(2))
-	require.Positive(t, merges)
+	require.Equal(t, int64(1), merges)
 	require.Equal(t, int64(2), res.Counters["units"])
-	require.Equal(t, 2-merges, res.Counters["units-resumed"])
+	require.Equal(t, int64(1), res.Counters["units-resumed"])
 	require.Len(t, mapFiles(fl), 2)
 }
 
