@@ -14,6 +14,7 @@ import (
 	icego "github.com/apache/iceberg-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/rewrite"
 	"github.com/seaice/seaice/rewrite/column"
 	"github.com/seaice/seaice/rewrite/deletes"
@@ -214,6 +215,7 @@ func TestLineageThatIsSaidToBeThereIsCompleted(t *testing.T) {
 				before := len(w.want)
 				src := w.add(content, slices.Clone(want), deleted)
 				src.FirstRowID = &first
+				src.Metrics = storedLineage()
 				at := before
 				for i := range stored {
 					if !deleted.Contains(int64(i)) {
@@ -224,8 +226,21 @@ func TestLineageThatIsSaidToBeThereIsCompleted(t *testing.T) {
 			}
 			for _, o := range w.merge(t).Outputs {
 				audit(t, w.filer.Content(o.At))
+				auditMetrics(t, &w.request, w.filer.Content(o.At), o.Metrics)
 			}
 		})
+	}
+}
+
+// storedLineage is what an entry says of lineage that 600 of 1,000 rows have: without the
+// others.
+func storedLineage() rewrite.Metrics {
+	le := func(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
+	return rewrite.Metrics{
+		Values: map[iceberg.FieldID]int64{resolve.RowIDField: 1000, resolve.LastUpdatedField: 1000},
+		Nulls:  map[iceberg.FieldID]int64{resolve.RowIDField: 0, resolve.LastUpdatedField: 0},
+		Lower:  map[iceberg.FieldID][]byte{resolve.RowIDField: le(5000), resolve.LastUpdatedField: le(3)},
+		Upper:  map[iceberg.FieldID][]byte{resolve.RowIDField: le(5799), resolve.LastUpdatedField: le(3)},
 	}
 }
 

@@ -1,69 +1,18 @@
 package rewrite_test
 
 import (
-	"encoding/binary"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow-go/v18/parquet/compress"
 	icego "github.com/apache/iceberg-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seaice/seaice/iceberg"
 	"github.com/seaice/seaice/rewrite"
 	"github.com/seaice/seaice/rewrite/deletes"
 	"github.com/seaice/seaice/rewrite/encode"
 	"github.com/seaice/seaice/rewrite/format"
-	"github.com/seaice/seaice/rewrite/resolve"
 )
-
-// TestEntriesSayNothingOfLineageThatIsCompleted: What the entry says of lineage does not hold for rows that got theirs.
-func TestEntriesSayNothingOfLineageThatIsCompleted(t *testing.T) {
-	schema := icego.NewSchema(0, icego.NestedField{ID: 1, Name: "i", Type: icego.PrimitiveTypes.Int64, Required: true})
-	stored, want := make([]row, 1000), make([]row, 1000)
-	for i := range stored {
-		stored[i] = row{1: int64(i), int(resolve.RowIDField): nil, int(resolve.LastUpdatedField): nil}
-		if i%500 < 300 {
-			stored[i][int(resolve.RowIDField)], stored[i][int(resolve.LastUpdatedField)] = int64(5000+i), int64(3)
-		}
-	}
-	content := writeRows(t, icego.SchemaWithRowLineage(schema), stored, style{Codec: compress.Codecs.Zstd, PageBytes: 800, GroupRows: 400}, false)
-	content = refooted(t, content, func(f *format.Footer, _ func([]byte) (*int64, *int32)) {
-		for g := range f.RowGroups {
-			for _, leaf := range []int{1, 2} {
-				none := int64(0)
-				f.RowGroups[g].Columns[leaf].Statistics.NullCount = &none
-			}
-		}
-	})
-	w := newWorld(t, schema, 3)
-	w.request.Copying = rewrite.CopyForced
-	first := int64(100)
-	for range 2 {
-		for i := range want {
-			want[i] = row{1: int64(i)}
-		}
-		before := len(w.want)
-		src := w.add(content, slices.Clone(want), nil)
-		src.FirstRowID = &first
-		le := func(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
-		src.Metrics = rewrite.Metrics{
-			Values: map[iceberg.FieldID]int64{resolve.RowIDField: 1000, resolve.LastUpdatedField: 1000},
-			Nulls:  map[iceberg.FieldID]int64{resolve.RowIDField: 0, resolve.LastUpdatedField: 0},
-			Lower:  map[iceberg.FieldID][]byte{resolve.RowIDField: le(5000), resolve.LastUpdatedField: le(3)},
-			Upper:  map[iceberg.FieldID][]byte{resolve.RowIDField: le(5799), resolve.LastUpdatedField: le(3)},
-		}
-		for i := range stored {
-			completeLineage(w.want[before+i].(row), stored[i], src, int64(i))
-		}
-	}
-	for _, o := range w.merge(t).Outputs {
-		audit(t, w.filer.Content(o.At))
-		auditMetrics(t, &w.request, w.filer.Content(o.At), o.Metrics)
-	}
-}
 
 // TestNullsThatPolarsCountsAreNotBelieved: Polars states the count times the number of pages (polars 29321).
 func TestNullsThatPolarsCountsAreNotBelieved(t *testing.T) {
@@ -141,37 +90,42 @@ func TestNullsOfDictionaryArraysAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestNullsAreCountedInPagesOfVersion2: parquet-rs before 20 states 0 nulls in headers without statistics (arrow-rs 2191), as pyarrow 11 does (arrow 34326).
+// TestNullsAreCountedInPagesOfVersion2: without statistics parquet-rs before 20 states 0 nulls in headers (arrow-rs 2191), as
+// pyarrow 11 does (arrow 34326), and parquet-java from 1.15 to 1.17 -1 (parquet-java 3585).
 func TestNullsAreCountedInPagesOfVersion2(t *testing.T) {
-	schema := icego.NewSchema(0, icego.NestedField{ID: 1, Name: "i", Type: icego.PrimitiveTypes.Int64})
-	zero := int32(0)
-	for _, codec := range []string{"uncompressed", "zstd"} {
-		for _, coding := range []bool{false, true} {
-			t.Run(codec+map[bool]string{true: "coded"}[coding], func(t *testing.T) {
-				file := func(k int64) []byte {
-					c := handChunk{pages: []handPage{{def: []byte{1, 0, 1}, values: handLongs(k, k+1), rows: 3, v2: true, nulls: &zero}}}
-					if coding {
-						c = handChunk{dictionary: handLongs(k, k+1), entries: 2, pages: []handPage{{def: []byte{1, 0, 1}, values: coded(1, 0, 1), enc: format.RLEDictionary, rows: 3, v2: true, nulls: &zero}}}
-					}
-					b := handFile(t, schema, 3, "parquet-rs version 18.0.0", c)
-					return refooted(t, b, func(f *format.Footer, _ func([]byte) (*int64, *int32)) {
-						c := &f.RowGroups[0].Columns[0]
-						c.Statistics, c.ColumnIndexOffset, c.ColumnIndexLength = nil, nil, nil
-					})
+	for writer, nulls := range map[string]int32{"parquet-rs version 18.0.0": 0, "parquet-mr version 1.16.0 (build x)": -1} {
+		for _, codec := range []string{"uncompressed", "zstd"} {
+			for _, coding := range []bool{false, true} {
+				for copying, name := range howCopied {
+					t.Run(fmt.Sprint(nulls, codec, name, coding), func(t *testing.T) { mergeMiscounted(t, writer, nulls, codec, coding, copying) })
 				}
-				w := newWorld(t, schema, 2)
-				w.request.Copying = rewrite.CopyForced
-				w.request.Table.Properties["write.parquet.compression-codec"] = codec
-				for k := range 2 {
-					n := int64(10 * k)
-					w.add(file(n), []row{{1: n}, {1: nil}, {1: n + 1}}, nil)
-				}
-				for _, o := range w.merge(t).Outputs {
-					audit(t, w.filer.Content(o.At))
-					auditMetrics(t, &w.request, w.filer.Content(o.At), o.Metrics)
-				}
-			})
+			}
 		}
+	}
+}
+
+// mergeMiscounted merges two files with a page of two values and one null, of which the header states nulls.
+func mergeMiscounted(t *testing.T, writer string, nulls int32, codec string, coding bool, copying rewrite.Copying) {
+	schema := icego.NewSchema(0, icego.NestedField{ID: 1, Name: "i", Type: icego.PrimitiveTypes.Int64})
+	w := newWorld(t, schema, 2)
+	w.request.Copying = copying
+	w.request.Table.Properties["write.parquet.compression-codec"] = codec
+	for _, n := range []int64{0, 10} {
+		page := handPage{def: []byte{1, 0, 1}, values: handLongs(n, n+1), rows: 3, v2: true, nulls: &nulls}
+		c := handChunk{pages: []handPage{page}}
+		if coding {
+			c.dictionary, c.entries = page.values, 2
+			c.pages[0].values, c.pages[0].enc = coded(1, 0, 1), format.RLEDictionary
+		}
+		content := refooted(t, handFile(t, schema, 3, writer, c), func(f *format.Footer, _ func([]byte) (*int64, *int32)) {
+			c := &f.RowGroups[0].Columns[0]
+			c.Statistics, c.ColumnIndexOffset, c.ColumnIndexLength = nil, nil, nil
+		})
+		w.add(content, []row{{1: n}, {1: nil}, {1: n + 1}}, nil)
+	}
+	for _, o := range w.merge(t).Outputs {
+		audit(t, w.filer.Content(o.At))
+		auditMetrics(t, &w.request, w.filer.Content(o.At), o.Metrics)
 	}
 }
 
@@ -286,42 +240,6 @@ func TestPagesOfNoBytesAreNotCompressed(t *testing.T) {
 	}
 	for _, o := range w.merge(t).Outputs {
 		audit(t, w.filer.Content(o.At))
-	}
-}
-
-// TestPagesThatDoNotCountNullsAreMerged: parquet-java writes -1 in headers of version 2 without statistics (parquet-java 3585).
-func TestPagesThatDoNotCountNullsAreMerged(t *testing.T) {
-	schema := icego.NewSchema(0, icego.NestedField{ID: 1, Name: "i", Type: icego.PrimitiveTypes.Int64})
-	minus := int32(-1)
-	for _, codec := range []string{"uncompressed", "zstd"} {
-		for _, coding := range []bool{false, true} {
-			for copying, name := range map[rewrite.Copying]string{rewrite.CopyNever: "never", rewrite.CopyWhereAllowed: "allowed", rewrite.CopyForced: "forced"} {
-				t.Run(codec+name+map[bool]string{true: "coded"}[coding], func(t *testing.T) {
-					file := func(k int64) []byte {
-						c := handChunk{pages: []handPage{{def: []byte{1, 0, 1}, values: handLongs(k, k+1), rows: 3, v2: true, nulls: &minus}}}
-						if coding {
-							c = handChunk{dictionary: handLongs(k, k+1), entries: 2, pages: []handPage{{def: []byte{1, 0, 1}, values: coded(1, 0, 1), enc: format.RLEDictionary, rows: 3, v2: true, nulls: &minus}}}
-						}
-						b := handFile(t, schema, 3, "parquet-mr version 1.16.0 (build x)", c)
-						return refooted(t, b, func(f *format.Footer, _ func([]byte) (*int64, *int32)) {
-							c := &f.RowGroups[0].Columns[0]
-							c.Statistics, c.ColumnIndexOffset, c.ColumnIndexLength = nil, nil, nil
-						})
-					}
-					w := newWorld(t, schema, 2)
-					w.request.Copying = copying
-					w.request.Table.Properties["write.parquet.compression-codec"] = codec
-					for k := range 2 {
-						n := int64(10 * k)
-						w.add(file(n), []row{{1: n}, {1: nil}, {1: n + 1}}, nil)
-					}
-					for _, o := range w.merge(t).Outputs {
-						audit(t, w.filer.Content(o.At))
-						auditMetrics(t, &w.request, w.filer.Content(o.At), o.Metrics)
-					}
-				})
-			}
-		}
 	}
 }
 

@@ -32,16 +32,16 @@ func (p *part) index(page *column.Page) encode.PageIndex {
 		return x
 	}
 	c := p.columns
-	if n < len(c.NullCounts) && p.trusted.Nulls {
+	if n < len(c.NullCounts) {
 		x.Nulls = c.NullCounts[n]
 	}
 	if n < len(c.NaNCounts) {
 		x.NaNs = c.NaNCounts[n]
 	}
 	switch {
-	case c.NullPages[n] && (x.Nulls != int64(page.Header.Values) && len(c.NullCounts) > 0 || !p.trusted.Nulls):
-		// Writers are known that take a page with as many nulls as rows for one of nulls
-		// (parquet-rs, of lists), and others (parquet-java 3457).
+	case c.NullPages[n] && len(c.NullCounts) > 0 && x.Nulls != int64(page.Header.Values):
+		// parquet-rs takes a page of lists with as many nulls as rows for one of nulls;
+		// others do so of pages without any (parquet-java 3457).
 		x.Nulls = -1
 	case c.NullPages[n]:
 		x.Bounds = encode.BoundsNone

@@ -161,7 +161,7 @@ func (p *part) holds(x *resolve.Expected) bool {
 
 // statistics are those of the chunk that may be believed, or nil.
 func (p *part) statistics() *format.Statistics {
-	s := p.chunk.Statistics
+	s := p.stated()
 	if s == nil {
 		return nil
 	}
@@ -170,9 +170,17 @@ func (p *part) statistics() *format.Statistics {
 	if !p.bounded() {
 		out.Min, out.Max = nil, nil
 	}
-	if !p.trusted.Nulls {
-		out.NullCount = nil
+	return &out
+}
+
+// stated are the statistics of the chunk, without a count of nulls that may not be believed.
+func (p *part) stated() *format.Statistics {
+	s := p.chunk.Statistics
+	if s == nil || p.trusted.Nulls {
+		return s
 	}
+	out := *s
+	out.NullCount = nil
 	return &out
 }
 
@@ -234,7 +242,7 @@ func (m *mover) open(p *part) (*column.Pages, error) {
 	if p.offsets, err = p.src.file.OffsetIndex(p.group, p.from.Leaf); err != nil {
 		return nil, err
 	}
-	if p.bounded() {
+	if p.bounded() && p.trusted.Nulls {
 		// Some writers make column indexes that contradict themselves; without one
 		// only less is known.
 		if p.columns, err = p.src.file.ColumnIndex(p.group, p.from.Leaf); err != nil {

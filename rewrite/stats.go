@@ -30,14 +30,8 @@ func (m *mover) state(p *part, decoded *metrics.Collector, copied []metrics.Stat
 	case !st.copied:
 		st.stats = decoded.Stats()
 	case p.whole:
-		said := p.chunk.Statistics
-		if said != nil && !p.trusted.Nulls {
-			other := *said
-			other.NullCount = nil
-			said = &other
-		}
 		st.stats = m.measure.Parquet(p.from, p.node, metrics.Chunk{
-			Values: p.chunk.Values, Statistics: said, Order: p.order(), Trusted: p.trusted.Statistics,
+			Values: p.chunk.Values, Statistics: p.stated(), Order: p.order(), Trusted: p.trusted.Statistics,
 		})
 	default:
 		st.stats = m.measure.Merge(append(copied, decoded.Stats())...)
