@@ -17,8 +17,9 @@ import (
 // copies pages where that is allowed and nothing is gained by encoding them anew,
 // "off" encodes everything, "forced" copies wherever it is allowed. Without it random
 // tables have one of the three each, and all others "on". Tests that compare two of
-// them choose themselves, whatever it says.
-var copyingMode, copyingSet = func() (rewrite.Copying, bool) {
+// them choose themselves, whatever it says. It is read in tests and not before, or
+// go test would take the results of one mode for those of another.
+func copyingMode() (mode rewrite.Copying, set bool) {
 	switch text := os.Getenv("SEAICE_COPYING"); text {
 	case "":
 		return rewrite.CopyWhereAllowed, false
@@ -31,12 +32,12 @@ var copyingMode, copyingSet = func() (rewrite.Copying, bool) {
 	default:
 		panic(fmt.Sprintf("SEAICE_COPYING is %q, not on, off or forced", text))
 	}
-}()
+}
 
 // inMode merges as SEAICE_COPYING says.
 func inMode(tl tools) tools {
-	if copyingSet {
-		return copyingAs(tl, copyingMode)
+	if mode, set := copyingMode(); set {
+		return copyingAs(tl, mode)
 	}
 	return tl
 }
@@ -57,7 +58,7 @@ func TestModeOfCopyingReachesTheEngine(t *testing.T) {
 	small(tb, 1, 3, 40, "eu")
 	res := done(t, fl, nil)
 	moved := res.Counters["bytes-verbatim"] + res.Counters["bytes-remapped"] + res.Counters["bytes-recompressed"]
-	if copyingMode == rewrite.CopyNever {
+	if mode, _ := copyingMode(); mode == rewrite.CopyNever {
 		require.Zero(t, moved, "%v", res.Counters)
 		require.Positive(t, res.Counters["bytes-encoded"])
 	} else {

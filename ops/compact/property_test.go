@@ -68,8 +68,8 @@ func newTrial(ctx context.Context, seed uint64, with tools) (*trial, error) {
 	}
 	tr.settings()
 	tr.copy = choose(tr.rng, rewrite.CopyWhereAllowed, rewrite.CopyWhereAllowed, rewrite.CopyNever, rewrite.CopyForced)
-	if copyingSet {
-		tr.copy = copyingMode
+	if mode, set := copyingMode(); set {
+		tr.copy = mode
 	}
 	tr.tools = copyingAs(with, tr.copy)
 	tr.old = map[filer.Path]bool{}
